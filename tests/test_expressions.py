@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from gossamer.core import robots
 from gossamer.fetch import chunked_transfer
-from gossamer.parse import dispatch, feeds, pdf, sitemap
+from gossamer.parse import dispatch, feed_type, pdf, sitemap
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PATTERN_FIRST = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
@@ -121,7 +121,7 @@ def test_the_check_finds_groups_wherever_they_are(pattern: str | bytes, is_fault
 
 def test_the_spaces_before_a_line_of_robots_txt_are_those_of_unicode() -> None:
     chars = [chr(code) for code in range(sys.maxunicode + 1)]
-    skipped = {char for char in chars if robots._LINE.match(f"\n{char}Allow:")}
+    skipped = {char for char in chars if re.match(robots._LINE, f"\n{char}Allow:")}
     assert skipped == {char for char in chars if char.isspace()} - {"\n"} | {"\0"}
 
 
@@ -144,16 +144,16 @@ _BYTES.encoding = re2.Options.Encoding.LATIN1
 BLANK = r"\t\v\f\r\x1c-\x1f \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 EXPRESSIONS = {
     "robots": Expression(
-        robots._LINE,
+        re.compile(robots._LINE),
         re2.compile(rf"\n([\0{BLANK}]*(?i:user|allow|di[sa]s?[al]|crawl|site|content-)[^\n]*)"),
         ("\n", " ", "\t", "\0", "\u2028", "User", "disa", "dial", "site", "content-", "x", "Allow: /"),
-        lambda text: list(robots._LINE.finditer(text)),
+        lambda text: list(re.finditer(robots._LINE, text)),
     ),
     "Link": Expression(
-        dispatch._LINK_HEADER,
+        re.compile(dispatch._LINK_HEADER),
         re2.compile(r'<([^<>]*)>([^,<"]*(?:"[^"]*"[^,<"]*)*)'),
         ("<", ">", '"', ",", ";", " rel=", "next", "</a>", '"a, b"'),
-        dispatch._LINK_HEADER.findall,
+        lambda text: re.findall(dispatch._LINK_HEADER, text),
     ),
     "list of URLs": Expression(
         sitemap._URL_LINE,
@@ -168,7 +168,7 @@ EXPRESSIONS = {
         lambda text: pdf._URI.match(text, 0, pdf._MAX_URI_BYTES),
     ),
     "feed": Expression(
-        feeds._ROOT,
+        feed_type._ROOT,
         re2.compile(
             rb"(?:\xef\xbb\xbf)?[\s\v]*(?:<(?:\?[^>]*|!--(?:[^-]|-[^-]|--+[^->])*---*|!DOCTYPE[^>]*)>[\s\v]*){0,20}"
             rb"<(?:(rss)|(?:[A-Za-z]\w{0,15}:)?(feed)|rdf:(RDF))[\s\v>]",
@@ -190,7 +190,7 @@ EXPRESSIONS = {
             "a",
             "\xef\xbb\xbf",
         ),
-        lambda text: feeds._ROOT.match(text[: feeds._HEAD_BYTES]),
+        lambda text: feed_type._ROOT.match(text[: feed_type._HEAD_BYTES]),
     ),
     "chunk": Expression(
         chunked_transfer._CHUNK_SIZE,

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gossamer.parse.feeds import ATOM, MAX_FEED_BYTES, MAX_FEED_ENTRIES, RSS, Feed, FeedEntry, feed_type, parse_feed
+from gossamer.parse.feed_type import ATOM, RSS, feed_type
+from gossamer.parse.feeds import MAX_FEED_BYTES, MAX_FEED_ENTRIES, Feed, FeedEntry, parse_feed
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
 URL = "https://news.test/feeds/all.xml"

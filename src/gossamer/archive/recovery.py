@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.archive.cdxj import INDEXED_TYPES, final_name, index_file, part_path, write_index
-from gossamer.archive.objects import MergedFiles
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.writer import sync_folder
 from gossamer.errors import CorruptFolderError
@@ -130,6 +129,8 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
 
 def mend_parts(archive: Path, index_folder: Path) -> None:
     """Rebuild the indexes that name more than their archive files hold: a power cut has shortened those."""
+    from gossamer.archive.objects import MergedFiles
+
     merged = MergedFiles(archive).all()
     for part in sorted(index_folder.glob("parts/*.cdxj")):
         path = archive / part.name.removesuffix(".cdxj")

@@ -79,22 +79,17 @@ _DESCRIBED = 3  # verbs per heading
 
 
 # A URL with user and password. They may contain any character: what ends them is the last @.
-_CREDENTIALS = re.compile(
-    r"(?:rediss?|postgresql|cassandra|kafka|mongodb(?:\+srv)?|s3)://(?P<all>.+@)|(?:https?|socks\w*)://(?P<web>[^/?#\s]+@)",
-    re.DOTALL,
-)
+_CREDENTIALS = r"(?:rediss?|postgresql|cassandra|kafka|mongodb(?:\+srv)?|s3)://(?P<all>.+@)|(?:https?|socks\w*)://(?P<web>[^/?#\s]+@)"
 
 
 def printed(message: str, words: Sequence[str]) -> str:
     """Return a message that is safe on a terminal, and has no user or password of a URL on the command line."""
-    for found in filter(None, map(_CREDENTIALS.search, words)):
+    for found in filter(None, (re.search(_CREDENTIALS, word, re.DOTALL) for word in words)):
         message = message.replace(found["all"] or found["web"], "")
     return safe(message)
 
 
-_NOT_A_NUMBER = re.compile(
-    r"argument (?:-\w(?: \S+)?/)?(?P<name>\S+): invalid (?P<kind>int|float) value: '(?P<value>.*)'", re.DOTALL
-)
+_NOT_A_NUMBER = r"argument (?:-\w(?: \S+)?/)?(?P<name>\S+): invalid (?P<kind>int|float) value: '(?P<value>.*)'"
 _NUMBERS = {"int": "a whole number", "float": "a number, as 2 or 0.5"}
 
 
@@ -106,7 +101,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         """Print what is wrong and where to find help; exit 2."""
         hint = f"see '{self.prog} --help'"
-        if number := _NOT_A_NUMBER.fullmatch(message):
+        if number := re.fullmatch(_NOT_A_NUMBER, message, re.DOTALL):
             message, hint = f"{number['name']} {number['value']}: not a number", f"expected {_NUMBERS[number['kind']]}"
         if message.startswith("unrecognized arguments: "):
             from difflib import get_close_matches

@@ -23,7 +23,6 @@ from gossamer.core.revisit.schedule import FAILED_DAYS, RevisitRules, chance_of
 from gossamer.core.revisit.stored import HostVisits, ShardVisits
 from gossamer.core.tables import HOST_VISITS, SHARD_VISITS
 from gossamer.core.url import host_of
-from gossamer.core.written_dates import written_time
 from gossamer.engine.due_urls import DueUrls
 from gossamer.engine.shard_memory import ShardMemory
 from gossamer.figures import RevisitFigures
@@ -217,7 +216,7 @@ class Revisits(ShardMemory):
             self.due.plan(url.id, url.host, planned, 0)
             return
         visits = self.due.visits_of(url.host)
-        modified_at = written_time(result.last_modified, now)
+        modified_at = _written_time(result.last_modified, now)
         trust = visits.hints[HintKind.LAST_MODIFIED].trust
         state = self._first_state(url.id, row, Visit(now, Found.CHANGED, False, modified_at, trust, host.rank), visits)
         history = with_visit(b"", now, None, result.status)
@@ -251,7 +250,7 @@ class Revisits(ShardMemory):
         old = unpacked(revisit.state)
         visits = self.due.visits_of(url.host)
         trust = visits.hints[HintKind.LAST_MODIFIED].trust
-        visit = replace(visit, modified_at=written_time(result.last_modified, now), modified_trust=trust)
+        visit = replace(visit, modified_at=_written_time(result.last_modified, now), modified_trust=trust)
         prior = prior_of(old.page_class if old.is_class_set else None, visits.pool, self._pool)
         state = unpacked(after_visit(old, visit, prior).packed())  # as it will be read back
         if visit.found in (Found.CHANGED, Found.SAME):
@@ -329,7 +328,7 @@ class Revisits(ShardMemory):
             row = self._ledger.look_up(link.id) if lastmod else None
             if row is None or row.revisit is None or row.state is UrlState.QUEUED:
                 continue
-            is_new = lastmod != row.lastmod and written_time(lastmod, now) > unpacked(row.revisit.state).visited_at
+            is_new = lastmod != row.lastmod and _written_time(lastmod, now) > unpacked(row.revisit.state).visited_at
             if is_new:
                 row.lastmod = lastmod
                 self._claim(link.id, row, kind, now)
@@ -426,3 +425,9 @@ def is_credible(hints: HintRecord) -> bool:
 
 def _fresh_s(result: Result) -> int:
     return min(max(int(result.fresh_s), 0), MAX_FRESH_S)
+
+
+def _written_time(text: str, now: float) -> float:
+    from gossamer.core.written_dates import written_time  # 1 ms, for crawls that fetch pages again
+
+    return written_time(text, now)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from gossamer.core.catalog import finished_record, times_of
 from gossamer.core.frontier_io import Denied, Effects
 from gossamer.core.revisit.page import Found, Visit
-from gossamer.core.revisit.text_change import has_changed
 from gossamer.core.url import link_to
 from gossamer.engine.copies import Copies
 from gossamer.engine.event_emitter import EventEmitter, VisitNote
@@ -196,4 +195,6 @@ def found_again(before: UrlRecord, result: Result, *, is_soft_404: bool) -> Foun
     stored = before.revisit.sketch if before.revisit is not None else b""
     if not stored or not result.sketch:
         return Found.CHANGED  # only the contents are known
+    from gossamer.core.revisit.text_change import has_changed
+
     return Found.CHANGED if has_changed(stored, result.sketch) else Found.SAME

@@ -32,7 +32,7 @@ MASK: Final = "***"
 UNRESOLVED: Final = "proxy"  # instead of an address that only the proxy knows. No address: a direct request is refused
 _MAX_ORIGINS: Final = 20_000
 # Its value, over folded lines too.
-_SET_COOKIE: Final = re.compile(rb"(?im)^(set-cookie[ \t]*:[ \t]*(?:[^=;\r\n]*=)?)[^;\r\n]*(?:\r?\n[ \t][^;\r\n]*)*")
+_SET_COOKIE: Final = rb"(?im)^(set-cookie[ \t]*:[ \t]*(?:[^=;\r\n]*=)?)[^;\r\n]*(?:\r?\n[ \t][^;\r\n]*)*"
 _MAX_JARS: Final = 10_000
 _NO_LOGIN: Final = "the proxy asks for a login (407); its password is in GOSSAMER_PROXY_PASSWORD or proxy-password-env"
 
@@ -221,7 +221,7 @@ def _masked_head(head: bytes, names: frozenset[str]) -> bytes:
 
 def _mask_cookies(exchange: Exchange) -> None:
     """Mask the values of cookies that an answer sets: with them, a reader of the archive would be logged in."""
-    exchange.response_head = _SET_COOKIE.sub(rb"\g<1>" + MASK.encode(), exchange.response_head)
+    exchange.response_head = re.sub(_SET_COOKIE, rb"\g<1>" + MASK.encode(), exchange.response_head)
     exchange.headers = [
         (name, _masked_cookie(value) if name == "set-cookie" else value) for name, value in exchange.headers
     ]

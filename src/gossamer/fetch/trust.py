@@ -26,8 +26,8 @@ _SYSTEM_FILES: Final = (
     "/etc/ssl/ca-bundle.pem",  # openSUSE
     "/etc/ssl/cert.pem",  # Alpine
 )
-_CERTIFICATE: Final = re.compile(
-    rb"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.+?-----END (?:TRUSTED |X509 )?CERTIFICATE-----", re.DOTALL
+_CERTIFICATE: Final = (
+    rb"(?s)-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.+?-----END (?:TRUSTED |X509 )?CERTIFICATE-----"
 )
 
 
@@ -62,7 +62,7 @@ def _system_source() -> TrustSource:
 
 def certificates_in(source: TrustSource) -> list[bytes]:
     """Return the certificates of a source; a file without any, or one that cannot be read, is an error."""
-    found = [match for data in _contents(source) for match in _CERTIFICATE.findall(data)]
+    found = [match for data in _contents(source) for match in re.findall(_CERTIFICATE, data)]
     if not found and not os.path.isdir(source.path):
         raise UsageError(
             f"{source.name} {source.path}: no certificate in it; expected PEM (-----BEGIN CERTIFICATE-----)"
@@ -83,7 +83,7 @@ def _contents(source: TrustSource) -> Iterator[bytes]:
 def check_trust(ca_file: str) -> None:
     """Raise UsageError if something that the operator added cannot be used."""
     for source in trust_sources(ca_file)[1:]:
-        if not os.path.isdir(source.path) and not any(_CERTIFICATE.search(data) for data in _contents(source)):
+        if not os.path.isdir(source.path) and not any(re.search(_CERTIFICATE, data) for data in _contents(source)):
             certificates_in(source)  # raises
 
 

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gossamer.archive.archive_files import ArchiveFiles
-from gossamer.archive.objects import RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.errors import UsageError
 from gossamer.inspect.node_folders import NodeFolders
-from gossamer.ports.object_store import ObjectStore
 from gossamer.records import ArchiveSpan
 from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import S3, scheme_of
+
+if TYPE_CHECKING:
+    from gossamer.archive.objects import RemoteArchive
+    from gossamer.ports.object_store import ObjectStore
 
 
 def archive_files(archive: Path | None, stores: Sequence[str]) -> ArchiveFiles:
     """Return the archive files of a crawl that has these stores; its folder is None if it is on another machine."""
     url = s3_url(stores)
-    return ArchiveFiles(archive, (lambda: RemoteArchive(open_s3(url))) if url else None)
+
+    def connect() -> RemoteArchive:
+        from gossamer.archive.objects import RemoteArchive
+
+        return RemoteArchive(open_s3(url))
+
+    return ArchiveFiles(archive, connect if url else None)
 
 
 class CrawlArchive:

@@ -6,7 +6,6 @@ So the domains of a shard are adjacent, and a reader needs the memory of one bat
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +70,8 @@ def read_ranks(path: Path) -> Iterator[list[DomainRank]]:
 
 def _read(path: Path) -> Iterator[tuple[RankHead, RankLine | None]]:
     """Yield the first line, and then each other with it."""
+    import gzip
+
     head: RankHead | None = None
     try:
         with gzip.open(path) as lines:

@@ -13,16 +13,16 @@ from gossamer.core.pdf_type import PDF, is_pdf
 from gossamer.exchanges import Document, Exchange
 from gossamer.parse.charset import decode_text
 from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
-from gossamer.parse.feeds import feed_type, parse_feed
+from gossamer.parse.feed_type import feed_type
 from gossamer.parse.hrefs import clean_href, clean_hrefs
 from gossamer.parse.html import parse_html
 from gossamer.parse.markup import TITLE_CHARS, one_line
 from gossamer.parse.sniff import HTML, XHTML, sniff_type
 
 # A target has no "<": otherwise each of 16,000 would be read to the end of the header, in 2 s.
-_LINK_HEADER = re.compile(r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*)')
+_LINK_HEADER = r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*)'
 _LINK_CHARS = 16_384
-_LINK_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
+_LINK_REL = r'(?i);\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))'
 
 
 def parse_exchange(
@@ -80,6 +80,8 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
 
 def _feed_document(kind: str, exchange: Exchange, charset: str) -> Document:
     """Return the entries of a feed as links, the newest first, with their dates."""
+    from gossamer.parse.feeds import parse_feed
+
     feed = parse_feed(exchange.content, exchange.url, exchange.finished_at, charset)
     document = Document(content_type=feed.content_type or kind, interval_s=feed.interval_s)
     entries = feed.newest_first()
@@ -126,8 +128,8 @@ def _apply_links(document: Document, values: list[str]) -> None:
     text = ", ".join(values)
     if len(text) > _LINK_CHARS:
         document.problem = document.problem or f"Link headers: the first {_LINK_CHARS} characters were read"
-    for target, parameters in _LINK_HEADER.findall(text[:_LINK_CHARS]):
-        rel = _LINK_REL.search(parameters)
+    for target, parameters in re.findall(_LINK_HEADER, text[:_LINK_CHARS]):
+        rel = re.search(_LINK_REL, parameters)
         words = (rel[1] or rel[2]).lower().split() if rel else []
         href = clean_href(target)
         if not href or not {"canonical", "next", "prev", "alternate"}.intersection(words):

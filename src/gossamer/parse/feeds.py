@@ -22,6 +22,7 @@ from gossamer.core.url import canonical
 from gossamer.core.written_dates import written_time
 from gossamer.parse.bounded_xml import BoundedXml, StopParsingError, declared_label, pieces_of
 from gossamer.parse.charset import canonical_charset, decode_text
+from gossamer.parse.feed_type import ATOM, RSS
 from gossamer.parse.hrefs import has_followed_scheme, trim
 
 MAX_FEED_BYTES = 10 * 1024 * 1024
@@ -54,21 +55,7 @@ _AMPERSAND = re.compile(r"&(?!(?:[A-Za-z][A-Za-z0-9]{0,31}|#[0-9]{1,7}|#[xX][0-9
 _REFERENCE = re.compile(r"&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
-
-RSS, ATOM = "application/rss+xml", "application/atom+xml"
-FEED_TYPES = frozenset({RSS, ATOM})
 _TYPES = {"rss": RSS, "rdf": RSS, "atom": ATOM}
-_DECLARED = {RSS: RSS, "application/x-rss+xml": RSS, "text/rss+xml": RSS, ATOM: ATOM, "text/atom+xml": ATOM}
-_MAY_BE_FEEDS = frozenset({"text/xml", "application/xml", "application/rdf+xml", "text/html", "text/plain"})
-_DOCTYPES = (b"<!doctype html", b"<!DOCTYPE html")  # as most pages begin
-_HEAD_BYTES = 2048
-# The root behind declaration, comments and DOCTYPE: up to 1.5 µs, for a page that does not begin as most do.
-_ROOT = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*+(?:<(?:\?[^>]*+>|!--[^-]*+(?:-(?!->)[^-]*+)*-->|!DOCTYPE[^>]*+>)\s*+){0,20}"
-    rb"<(?:(rss)|(?:[A-Za-z]\w{0,15}:)?(feed)|rdf:(RDF))[\s>]"
-)
-_RSS_IN_RDF = (b"purl.org/rss/", b"netscape.com/rdf/", b"purl.org/net/rss")
-_ATOM_NAMES = (b"w3.org/2005/Atom", b"purl.org/atom/")
 
 
 class FeedEntry(Struct, frozen=True, gc=False):
@@ -108,27 +95,6 @@ class Feed(Struct):
     def fail(self, reason: str) -> None:
         """Record that not all of it was read; the first reason counts."""
         self.is_complete, self.error = False, self.error or reason
-
-
-def feed_type(kind: str, content: bytes) -> str:
-    """Return the type of a feed, by the answer's (sniffed) type or its root; empty if it is none."""
-    if kind in _DECLARED:
-        return _DECLARED[kind]
-    if kind not in _MAY_BE_FEEDS or content.startswith(_DOCTYPES):
-        return ""
-    if content[:20].lstrip()[:14].lower() == _DOCTYPES[0]:
-        return ""
-    head = content[:_HEAD_BYTES]
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        head = head.decode("utf-16", "ignore").encode()
-    root = _ROOT.match(head)
-    if root is None:
-        return ""
-    if root[1]:
-        return RSS
-    if root[2]:
-        return ATOM if any(name in head for name in _ATOM_NAMES) else ""
-    return RSS if any(name in head for name in _RSS_IN_RDF) else ""
 
 
 def parse_feed(content: bytes, url: str, now: float, charset: str = "") -> Feed:

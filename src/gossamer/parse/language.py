@@ -20,10 +20,10 @@ SAMPLE_CHARS = 3000
 MIN_LETTERS = 12  # of an alphabet; three are enough if a character is a word
 MIN_SHARE = 0.08  # of the words that have to be known
 _FOR, _AGAINST = 0.5, -0.5  # weight of a letter; a word of one language alone has 1
-_WORD = re.compile(r"[^\W\d_]+(?:[\u0900-\u097f\u0300-\u036f]+[^\W\d_]*)*")
+_WORD = r"[^\W\d_]+(?:[\u0900-\u097f\u0300-\u036f]+[^\W\d_]*)*"
 
-_ASCII_WORD = re.compile(r"[a-z]+")  # the same in a text of ASCII, in a third of the time
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_ASCII_WORD = r"[a-z]+"  # the same in a text of ASCII, in a third of the time
+_BEYOND_ASCII = r"[^\x00-\x7f]"
 _NOT_LETTERS = bytes(set(range(128)) - set(b"abcdefghijklmnopqrstuvwxyz"))
 
 # First and last code point, and the script's name; other characters are ignored.
@@ -71,7 +71,7 @@ def detect_language(text: str) -> DetectedLanguage:
     """Return the language that most of a text is in."""
     sample = _sample(text)
     rare = Counter(
-        () if sample.isascii() else _BEYOND_ASCII.findall(sample)
+        () if sample.isascii() else re.findall(_BEYOND_ASCII, sample)
     )  # counting all characters takes longer than everything else
     scripts = _scripts(sample, rare)
     letters = sum(scripts.values())
@@ -114,7 +114,7 @@ def _scripts(sample: str, rare: Counter[str]) -> Counter[str]:
 
 def _by_words(sample: str, rare: Counter[str], script: str, share: float) -> DetectedLanguage:
     """Return the language of a script that matches the words and letters of a sample."""
-    words = (_ASCII_WORD if sample.isascii() else _WORD).findall(sample)
+    words = re.findall(_ASCII_WORD, sample) if sample.isascii() else re.findall(_WORD, sample)
     scores: dict[str, float] = dict.fromkeys(_SHARED[script], 0.0)
     known = _weights(script)
     for word, number in Counter(words).items():

@@ -22,7 +22,7 @@ DESCRIPTION_CHARS = 500
 _FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})
 _LANGUAGE = re.compile(r"\s*([A-Za-z]{2,8})(?![A-Za-z0-9])")
 # HTML "shared declarative refresh steps": a time, then a separator, then optionally `url=` and quotes.
-_REFRESH = re.compile(r"""\s*[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""", re.IGNORECASE | re.DOTALL)
+_REFRESH = r"""(?is)\s*[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))"""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
@@ -118,7 +118,7 @@ def _meaning_of(rel: str) -> tuple[bool, bool]:
 
 def _refresh_target(content: str) -> str:
     """Return the target of a meta refresh, or the empty string."""
-    match = _REFRESH.match(content[:MAX_HREF_CHARS])
+    match = re.match(_REFRESH, content[:MAX_HREF_CHARS])
     return next(filter(None, match.groups()), "") if match else ""
 
 

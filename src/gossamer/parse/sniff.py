@@ -23,14 +23,13 @@ _XML_TYPES = frozenset({XML, "application/xml"})
 
 _STARTS_WITH_TAG = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<[!?/A-Za-z]")
 # mimesniff 7.1: the tags that make unlabelled content HTML.
-_HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<(?:!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B"
-    rb"|BODY|BR|P)[ >\t\n\x0c\r]|(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<!--",
-    re.IGNORECASE,
+_HTML_START = (
+    rb"(?i)(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<(?:!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B"
+    rb"|BODY|BR|P)[ >\t\n\x0c\r]|(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<!--"
 )
-_XML_START = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<\?xml")
-_FIRST_ELEMENT = re.compile(rb"<(?:[\w.\-]+:)?([A-Za-z_][\w.\-]*)")
-_UTF16_MARKUP = re.compile(rb"\xff\xfe|\xfe\xff|<\0[^\0]\0|\0<\0[^\0]")
+_XML_START = rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<\?xml"
+_FIRST_ELEMENT = rb"<(?:[\w.\-]+:)?([A-Za-z_][\w.\-]*)"
+_UTF16_MARKUP = rb"\xff\xfe|\xfe\xff|<\0[^\0]\0|\0<\0[^\0]"
 # mimesniff 3: bytes that do not occur in text.
 _BINARY_BYTES = bytes([*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
@@ -65,7 +64,7 @@ def sniff_type(declared: str, content: bytes) -> str:
     if declared in _UNKNOWN:
         return _unlabelled_type(content[:_SNIFFED_BYTES])
     if declared in _XML_TYPES:
-        root = _FIRST_ELEMENT.search(content, 0, _SNIFFED_BYTES)
+        root = re.search(_FIRST_ELEMENT, content[:_SNIFFED_BYTES])
         return XHTML if root is not None and root[1].lower() == b"html" else declared
     if declared == TEXT:
         # Old servers declare text/plain for anything that they do not know (mimesniff 7.2).
@@ -75,16 +74,16 @@ def sniff_type(declared: str, content: bytes) -> str:
 
 def _unlabelled_type(head: bytes) -> str:
     """Return the type of content without a declared one."""
-    if _HTML_START.match(head):
+    if re.match(_HTML_START, head):
         return HTML
-    if _XML_START.match(head):
+    if re.match(_XML_START, head):
         return sniff_type(XML, head)
     return _binary_type(head) or TEXT
 
 
 def _binary_type(head: bytes) -> str:
     """Return the type of content that is not text, or the empty string."""
-    if _UTF16_MARKUP.match(head):
+    if re.match(_UTF16_MARKUP, head):
         return ""
     for signature, kind in _SIGNATURES:
         if head.startswith(signature) and (len(signature) > 2 or _binary_share(head) > 0):

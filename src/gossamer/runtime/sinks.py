@@ -17,7 +17,6 @@ from typing import Protocol, cast
 
 from msgspec import Struct
 
-from gossamer.archive.files import FileSink
 from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import MAX_FILE_BYTES, ArchiveWriter
 from gossamer.errors import UsageError
@@ -87,6 +86,8 @@ def _warc(config: SinkConfig, worker: int) -> PageSink:
 
 
 def _files(config: SinkConfig, _worker: int) -> PageSink:
+    from gossamer.archive.files import FileSink
+
     return FileSink(Path(config.out) / "files")
 
 

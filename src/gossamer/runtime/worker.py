@@ -26,7 +26,7 @@ from gossamer.exchanges import Exchange
 from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher, FetchRequest
 from gossamer.fetch.transfer import OnSent
 from gossamer.parse.dispatch import may_be_pdf
-from gossamer.parse.feeds import feed_type
+from gossamer.parse.feed_type import feed_type
 from gossamer.parse.sniff import XML
 from gossamer.ports import FetchedPage, PageSink
 from gossamer.ports.page_sink import Volume

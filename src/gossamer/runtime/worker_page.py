@@ -18,12 +18,11 @@ from gossamer.archive.digests import sha1
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.href_memo import HrefMemo
 from gossamer.core.pdf_type import PDF
-from gossamer.core.revisit.text_change import sketch_of, sketch_of_entries
 from gossamer.core.spam.page import judge_page, verdict_of
 from gossamer.core.url import canonical, links_from
 from gossamer.exchanges import Document, Exchange
 from gossamer.parse.dispatch import declared_type, parse_exchange
-from gossamer.parse.feeds import FEED_TYPES, feed_type, parse_feed
+from gossamer.parse.feed_type import FEED_TYPES, feed_type
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.hrefs import ALWAYS_EXAMINED, max_examined
 from gossamer.parse.sniff import sniff_type
@@ -55,6 +54,8 @@ def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: Worker
         entries = _sitemap_entries(exchange, result)
     result.links_found = len(entries)
     if rules.sketches:
+        from gossamer.core.revisit.text_change import sketch_of_entries
+
         result.sketch = sketch_of_entries(f"{entry.loc} {entry.lastmod}" for entry in entries)
     entries = entries[: max_examined(order.url, MAX_ENTRIES)]
     if len(entries) < result.links_found:
@@ -79,6 +80,8 @@ def _feed_entries(exchange: Exchange, result: Result, rules: WorkerRules) -> lis
     declared = declared_type(exchange)
     if not feed_type(sniff_type(declared.essence, exchange.content), exchange.content):
         return None
+    from gossamer.parse.feeds import parse_feed
+
     feed = parse_feed(exchange.content, exchange.url, exchange.finished_at, declared.charset)
     if not feed.kind:
         return None
@@ -213,6 +216,8 @@ def _read_by_plugin(document: Document, exchange: Exchange, parsers: tuple[str, 
 
 
 def _read_sketch(document: Document, result: Result) -> None:
+    from gossamer.core.revisit.text_change import sketch_of, sketch_of_entries
+
     if document.content_type in FEED_TYPES:
         result.sketch = sketch_of_entries(f"{url} {document.dates.get(url, '')}" for url in document.hrefs)
         result.fresh_s = document.interval_s or result.fresh_s

@@ -47,7 +47,7 @@ from gossamer.settings.toml import read_toml, toml_value
 MAX_SECONDS = 1e9  # 30 years; a timer of the kernel cannot be set to any number
 DEFAULT_MAX_PAGES = 10_000
 PREFIX = "GOSSAMER_"
-_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9.+-]+/(?:[a-zA-Z0-9.+-]+|\*)")
+_MEDIA_TYPE = r"[a-zA-Z0-9.+-]+/(?:[a-zA-Z0-9.+-]+|\*)"
 Source: TypeAlias = tuple[str, Mapping[str, Any]]  # its name, and what it sets
 # What may differ between the nodes of a crawl.
 PER_NODE = frozenset(
@@ -252,7 +252,7 @@ def _check(settings: Settings) -> None:
         if getattr(settings, name):
             address_of(getattr(settings, name), name.replace("_", "-"))
     for name in settings.accept:
-        if not _MEDIA_TYPE.fullmatch(name):
+        if not re.fullmatch(_MEDIA_TYPE, name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
     check_own_hosts(settings.own_host)
     _check_requisites(settings)

@@ -6,7 +6,6 @@ A line of a file may give a seed rules and metadata of its own, separated by tab
 
 from __future__ import annotations
 
-import csv
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,7 @@ from gossamer.state import SeedRecord
 MAX_SEED_DEPTH = 999_999
 SEEDS_KEY = "seeds"  # in a configuration file
 _BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
-_KEY = re.compile(r"[A-Za-z0-9._-]+")
+_KEY = r"[A-Za-z0-9._-]+"
 _SPACED = re.compile(r"[^\s?]+ +[A-Za-z0-9._-]+=")  # fields behind spaces, which a URL would take for its own
 _CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
 
@@ -192,7 +191,7 @@ def _rules_from(url: str, fields: Iterable[str], where: str) -> SeedRecord | Non
         if field.startswith("#"):
             break
         key, equals, value = field.partition("=")
-        if not equals or not _KEY.fullmatch(key):
+        if not equals or not re.fullmatch(_KEY, key):
             form = "expected key=value, with a key of letters, digits, '-', '_' and '.'"
             raise UsageError(f"{where}: {_short(field)}: {form}")
         if key.lower() in ("scope", "depth") and not key.islower():
@@ -225,6 +224,8 @@ def _depth_from(text: str | None, where: str) -> int:
 
 def seeds_from_csv(path: Path) -> list[Seed]:
     """Return one seed per row of a list of domains: the `domain` column, else the last one."""
+    import csv
+
     rows = [row for row in csv.reader(_read(path).splitlines()) if row and not row[0].startswith("#")]
     if not rows:
         raise UsageError(f"{path}: no domains in it; expected one domain per row")

@@ -21,8 +21,8 @@ _INVISIBLE = (
     r"\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\U000e0000-\U000e0fff"
 )
-_CONTROL = re.compile(rf"[\x00-\x1f{_INVISIBLE}]")
-_UNSAFE = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")  # tabs and line ends are ours
+_CONTROL = rf"[\x00-\x1f{_INVISIBLE}]"
+_UNSAFE = rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]"  # tabs and line ends are ours
 
 
 REPORT_HINT = "; 'gossamer report' says which"  # at the end of a warning; the report itself leaves it out
@@ -110,13 +110,15 @@ def wrapped(text: str, columns: int, indent: int) -> str:
 
 def printable(text: str, max_chars: int = 200) -> str:
     """Return a text from the web that is safe on a terminal: control characters are shown, not sent."""
-    text = _CONTROL.sub(_escape, text)
+    if not (text.isascii() and text.isprintable()):
+        text = re.sub(_CONTROL, _escape, text)
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 def safe(text: str) -> str:
     """Return a text of several lines that is safe on a terminal; JSON stays the same JSON."""
-    return _UNSAFE.sub(_escape, text)
+    is_plain = text.isascii() and text.replace("\n", "").isprintable()
+    return text if is_plain else re.sub(_UNSAFE, _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -32,9 +32,11 @@ _SEPARATOR = (
     rb"|\xef\xbc[\x00-\xff]"
 )
 _IDEOGRAPH = rb"[\xe4-\xe9][\x80-\xff]{2}|\xe3[\x90-\xbf][\x80-\xff]"
-_RUN = re.compile(
-    rb"(?:%b)+|(?P<ideographs>(?:%b)+)|(?P<word>(?:(?!%b|%b)[\x00-\xff])+)"
-    % (_SEPARATOR, _IDEOGRAPH, _SEPARATOR, _IDEOGRAPH)
+_RUN = rb"(?:%b)+|(?P<ideographs>(?:%b)+)|(?P<word>(?:(?!%b|%b)[\x00-\xff])+)" % (
+    _SEPARATOR,
+    _IDEOGRAPH,
+    _SEPARATOR,
+    _IDEOGRAPH,
 )
 _ENDS = bytes(byte for byte in range(0x21, 0x80) if not chr(byte).isalnum())
 _KEY_BLANKS = bytes.maketrans(b"-_/.+&=:~", b"         ")
@@ -146,7 +148,7 @@ def _keys(text: bytes) -> list[bytes]:
 def _words(text: bytes, limit: int) -> Iterator[tuple[bytes, int]]:
     """Yield the words of a text, and where the run that each belongs to ends; a code is an empty word."""
     seen = 0
-    for match in _RUN.finditer(text):
+    for match in re.finditer(_RUN, text):
         for word in _of_run(match):
             yield word, match.end()
             seen += 1
