@@ -97,7 +97,7 @@ def test_the_examples_are_right(verb: str, capsys: pytest.CaptureFixture[str], m
     for example in examples:
         words = shlex.split(example, comments=True)
         assert words[:2] == ["gossamer", verb]
-        parser = Parser(prog="gossamer", allow_abbrev=False)
+        parser = Parser("gossamer")
         importlib.import_module(VERBS[verb][0]).configure(parser)
         parser.parse_args(words[2:])
 

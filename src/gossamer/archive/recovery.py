@@ -129,10 +129,13 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
 
 def mend_parts(archive: Path, index_folder: Path) -> None:
     """Rebuild the indexes that name more than their archive files hold: a power cut has shortened those."""
+    parts = sorted(index_folder.glob("parts/*.cdxj"))
+    if not parts:
+        return
     from gossamer.archive.objects import MergedFiles
 
     merged = MergedFiles(archive).all()
-    for part in sorted(index_folder.glob("parts/*.cdxj")):
+    for part in parts:
         path = archive / part.name.removesuffix(".cdxj")
         if path.name in merged:
             continue  # it is in a store, and may not be here any more

@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_verb(verb: str, words: Sequence[str]) -> int:
     gc.disable()  # until the verb runs: nothing that is loaded is garbage
     module = importlib.import_module(VERBS[verb][0])
-    parser = Parser(prog=f"gossamer {verb}", description=VERBS[verb][1], allow_abbrev=False)
+    parser = Parser(f"gossamer {verb}", VERBS[verb][1])
     parser.words = words
     module.configure(parser)
     try:

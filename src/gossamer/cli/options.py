@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gossamer.cli.verbs import options_of
+from gossamer.cli.verbs import options_of, terminal_columns
 from gossamer.errors import UsageError
 from gossamer.settings.load import from_environment, from_file
 from gossamer.settings.model import Group, Option, options
@@ -23,7 +23,7 @@ class GroupedHelp(argparse.RawDescriptionHelpFormatter):
     """Help with compact options: `-n, --max-pages N`, `--[no-]traps`."""
 
     def __init__(self, prog: str, shown: Container[str] | None = None) -> None:
-        super().__init__(prog, max_help_position=30)
+        super().__init__(prog, max_help_position=30, width=terminal_columns() - 2)
         self._shown = shown  # names of the options in a short help; None: all of them
 
     def add_argument(self, action: argparse.Action) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 
 from gossamer.telemetry.text import safe
@@ -93,10 +95,28 @@ _NOT_A_NUMBER = r"argument (?:-\w(?: \S+)?/)?(?P<name>\S+): invalid (?P<kind>int
 _NUMBERS = {"int": "a whole number", "float": "a number, as 2 or 0.5"}
 
 
+def terminal_columns() -> int:
+    """Return the width of help. argparse asks shutil, which takes 2 ms to import, whether help is printed or not."""
+    if (stated := os.environ.get("COLUMNS", "")).isdecimal() and int(stated):
+        return int(stated)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_columns() - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser with errors in one line."""
 
     words: Sequence[str] = ()  # that it parses
+
+    def __init__(self, prog: str, description: str | None = None) -> None:
+        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_Help)
 
     def error(self, message: str) -> None:  # type: ignore[override]
         """Print what is wrong and where to find help; exit 2."""
@@ -125,7 +145,7 @@ def overview(described: int = _DESCRIBED) -> str:
 def parser_of(verb: str) -> argparse.ArgumentParser:
     """Return the parser of a verb."""
     module, purpose = VERBS[verb]
-    parser = Parser(prog=f"gossamer {verb}", description=purpose, allow_abbrev=False)
+    parser = Parser(f"gossamer {verb}", purpose)
     importlib.import_module(module).configure(parser)
     return parser
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Final, NamedTuple, TypeAlias, cast
 
 import brotli
+import zstandard
 from isal import igzip_lib, isal_zlib
 
 _MAX_CODINGS: Final = 3
@@ -186,8 +187,6 @@ class _Slices:
 def _unzstd(body: bytes, limit: int) -> Decoded:
     if body[:4] != _ZSTD_MAGIC and not 0x184D2A50 <= int.from_bytes(body[:4], "little") <= 0x184D2A5F:
         return Decoded(body[:limit], is_truncated=len(body) > limit)
-    import zstandard  # 1 ms, and few servers use it
-
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     parts: list[bytes] = []
     slices = _Slices(body)
@@ -208,8 +207,6 @@ def _unzstd(body: bytes, limit: int) -> Decoded:
 
 def _is_whole_zstd(body: bytes) -> bool:
     """Return whether the last frame is complete; the reader reports no error if it is cut. Decodes nothing."""
-    import zstandard
-
     at = blocks = 0
     while at < len(body) and body[at : at + 4] == _ZSTD_MAGIC:
         try:

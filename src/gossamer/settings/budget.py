@@ -56,7 +56,7 @@ RESERVE: Final = 10  # a tenth
 SHARE_OF_MACHINE: Final = 0.75  # if no ceiling is given
 _STEP: Final = 1 << 20
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
+_SIZE = r"(?ia)(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)?"
 _MAX_SIZE: Final = 1 << 60  # larger than any machine, and valid in every file format
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -183,7 +183,7 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
 
 def size_from(text: str) -> int | None:
     """Return a size such as 2G, 512M, 700MB or a plain number in bytes; None if it is none."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         return None
     number, unit = match.groups()

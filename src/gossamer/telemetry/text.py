@@ -110,15 +110,20 @@ def wrapped(text: str, columns: int, indent: int) -> str:
 
 def printable(text: str, max_chars: int = 200) -> str:
     """Return a text from the web that is safe on a terminal: control characters are shown, not sent."""
-    if not (text.isascii() and text.isprintable()):
+    if not _is_plain(text):
         text = re.sub(_CONTROL, _escape, text)
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 def safe(text: str) -> str:
     """Return a text of several lines that is safe on a terminal; JSON stays the same JSON."""
-    is_plain = text.isascii() and text.replace("\n", "").isprintable()
-    return text if is_plain else re.sub(_UNSAFE, _escape, text)
+    return text if _is_plain(text.replace("\n", "")) else re.sub(_UNSAFE, _escape, text)
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether nothing is to be escaped, as in most texts: the expressions take 0.3 ms each to compile."""
+    # Of what they match, only tags are printable for Python.
+    return text.isprintable() and (text.isascii() or max(text) < "\U000e0000")
 
 
 def _escape(match: re.Match[str]) -> str:
