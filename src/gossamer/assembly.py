@@ -60,7 +60,6 @@ from gossamer.runtime.rank_job import RankJob
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.recovery import Recovery
 from gossamer.runtime.rereader import Rereader
-from gossamer.runtime.reviewing import ReviewedWorkers
 from gossamer.runtime.run_parts import Observer, RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_stores import RunStores
 from gossamer.runtime.run_watch import RunWatch
@@ -273,7 +272,11 @@ def _build_observer(
 
 
 def _reviewed(observer: Observer, workers: WorkerSource, crawl: Crawl) -> WorkerSource:
-    return workers if observer.review is None else ReviewedWorkers(workers, crawl.order, observer.review)
+    if observer.review is None:
+        return workers
+    from gossamer.runtime.reviewing import ReviewedWorkers
+
+    return ReviewedWorkers(workers, crawl.order, observer.review)
 
 
 def _build_rank_watch(

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from gossamer.archive.objects import MergedFile, MergedFiles, RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.records import ArchiveSpan
-
-if TYPE_CHECKING:
-    from gossamer.archive.objects import MergedFile, RemoteArchive
 
 
 class ArchiveFiles:
@@ -54,6 +52,4 @@ class ArchiveFiles:
 
     def merged(self) -> dict[str, MergedFile]:
         """Return the files that are whole in the store, by name."""
-        from gossamer.archive.objects import MergedFiles
-
         return {} if self.folder is None else MergedFiles(self.folder).all()

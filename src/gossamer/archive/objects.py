@@ -16,17 +16,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import msgspec
 from msgspec import Struct
 
-from gossamer.ports.object_store import ObjectStore
+if TYPE_CHECKING:
+    from gossamer.ports.object_store import ObjectStore
 
 LIST_NAME = "objects.jsonl"
 LABEL_NAME = "label"
 _BUFFER_BYTES = 1 << 18
-_SEGMENT = re.compile(r"segments/(?P<file>[^/]+)/(?P<start>\d+)-(?P<end>\d+)\.[^/]+")
+_SEGMENT = r"segments/(?P<file>[^/]+)/(?P<start>\d+)-(?P<end>\d+)\.[^/]+"
 
 
 class MergedFile(Struct, frozen=True):
@@ -68,7 +69,7 @@ def segments_of(file: str) -> str:
 
 def parse_segment(key: str) -> tuple[str, Segment] | None:
     """Return the archive file of a segment, and which bytes it has; None if the key is not that of a segment."""
-    found = _SEGMENT.fullmatch(key)
+    found = re.fullmatch(_SEGMENT, key)
     return None if found is None else (found["file"], Segment(int(found["start"]), int(found["end"]), key))
 
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.archive.cdxj import INDEXED_TYPES, final_name, index_file, part_path, write_index
+from gossamer.archive.objects import MergedFiles
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.writer import sync_folder
 from gossamer.errors import CorruptFolderError
@@ -129,13 +130,8 @@ def unfinished_files(archive: Path, committed: dict[str, int]) -> list[tuple[Pat
 
 def mend_parts(archive: Path, index_folder: Path) -> None:
     """Rebuild the indexes that name more than their archive files hold: a power cut has shortened those."""
-    parts = sorted(index_folder.glob("parts/*.cdxj"))
-    if not parts:
-        return
-    from gossamer.archive.objects import MergedFiles
-
     merged = MergedFiles(archive).all()
-    for part in parts:
+    for part in sorted(index_folder.glob("parts/*.cdxj")):
         path = archive / part.name.removesuffix(".cdxj")
         if path.name in merged:
             continue  # it is in a store, and may not be here any more

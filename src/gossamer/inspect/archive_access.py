@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gossamer.archive.archive_files import ArchiveFiles
+from gossamer.archive.objects import RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.errors import UsageError
 from gossamer.inspect.node_folders import NodeFolders
@@ -16,20 +17,13 @@ from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import S3, scheme_of
 
 if TYPE_CHECKING:
-    from gossamer.archive.objects import RemoteArchive
     from gossamer.ports.object_store import ObjectStore
 
 
 def archive_files(archive: Path | None, stores: Sequence[str]) -> ArchiveFiles:
     """Return the archive files of a crawl that has these stores; its folder is None if it is on another machine."""
     url = s3_url(stores)
-
-    def connect() -> RemoteArchive:
-        from gossamer.archive.objects import RemoteArchive
-
-        return RemoteArchive(open_s3(url))
-
-    return ArchiveFiles(archive, connect if url else None)
+    return ArchiveFiles(archive, (lambda: RemoteArchive(open_s3(url))) if url else None)
 
 
 class CrawlArchive:

@@ -13,15 +13,18 @@ from __future__ import annotations
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.archive_names import node_of
 from gossamer.errors import UsageError
-from gossamer.ports.shared_ledger import NodeId, NodeView
 from gossamer.state import ORIGIN_NODE, Origin
 from gossamer.telemetry.text import printable
+
+if TYPE_CHECKING:
+    from gossamer.ports.shared_ledger import NodeId, NodeView
 
 NODE_FILE = "node"  # in `state/`: the node and the incarnation that use the folder
 

@@ -7,16 +7,18 @@ commits nothing more. So the answer whose links they were asked about is complet
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
 from gossamer.core.intake import SCORE_STEPS, FoundLink, LinkHooks
 from gossamer.core.priority import Ordering
 from gossamer.errors import GossamerError, PluginError
-from gossamer.plugins import LinkFilter, OrderPolicy
 from gossamer.records import UrlId
 from gossamer.settings.plugins import load_plugin
+
+if TYPE_CHECKING:
+    from gossamer.plugins import LinkFilter, OrderPolicy
 
 OnFailure: TypeAlias = Callable[[GossamerError], None]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -12,11 +13,13 @@ from gossamer.commands import AskFigures, AskHost, Query
 from gossamer.core.workbench import HostState
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import UsageError
-from gossamer.inspect.host_view import HostView, host_view
 from gossamer.ports import Ledger
 from gossamer.runtime.figures_source import FiguresSource
 from gossamer.settings.model import Settings
 from gossamer.telemetry.text import printable
+
+if TYPE_CHECKING:
+    from gossamer.inspect.host_view import HostView
 
 _IN_PROGRESS = {HostState.BUSY: "busy", HostState.BLOCKED: "blocked"}
 
@@ -55,6 +58,8 @@ class Answers:
                 return msgspec.Raw(msgspec.json.encode(self._host(name)))
 
     def _host(self, name: str) -> HostView:
+        from gossamer.inspect.host_view import host_view
+
         slot = self._crawl.frontier.view.host(name)
         record = self._ledger.host(name) if slot is None else slot.record
         if record is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from gossamer.archive.reader import exchange_of
 from gossamer.core.url import host_of, url_id
@@ -19,9 +20,11 @@ from gossamer.records import Order, Result, UrlId, UrlRecord
 from gossamer.runtime.answers import crashed_result
 from gossamer.runtime.control import CommitSoon, Submit
 from gossamer.runtime.crash import Crash, crash_of
-from gossamer.runtime.reviewing import Review
 from gossamer.runtime.stored_results import ReadingRules, result_of
 from gossamer.runtime.warning_log import WarningLog
+
+if TYPE_CHECKING:
+    from gossamer.runtime.reviewing import Review
 
 PAGES_PER_TURN = 20
 RETRY_S = 2.0

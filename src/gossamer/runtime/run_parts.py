@@ -21,9 +21,7 @@ from gossamer.runtime.hub import Hub
 from gossamer.runtime.opt_out import OptOutWatch
 from gossamer.runtime.rank_watch import RankWatch
 from gossamer.runtime.rereader import Rereader
-from gossamer.runtime.reviewing import Review
 from gossamer.runtime.run_watch import RunWatch
-from gossamer.runtime.upload_watch import UploadWatch
 from gossamer.runtime.vitals import StallProbe
 from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.settings.model import Settings
@@ -33,6 +31,8 @@ from gossamer.telemetry.crawl_log import Logs
 
 if TYPE_CHECKING:
     from gossamer.runtime.publishing import Publishing
+    from gossamer.runtime.reviewing import Review
+    from gossamer.runtime.upload_watch import UploadWatch
 
 
 class Observer(Struct, frozen=True):

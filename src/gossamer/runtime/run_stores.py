@@ -15,11 +15,11 @@ from gossamer.runtime.hub_observer import OnResult, all_of
 from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.recovery import OnFinished
 from gossamer.runtime.upload_factory import UploadPlan
-from gossamer.runtime.upload_watch import UploadWatch, WatchLimits
-from gossamer.runtime.uploads import PageUploads
 
 if TYPE_CHECKING:
     from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing
+    from gossamer.runtime.upload_watch import UploadWatch
+    from gossamer.runtime.uploads import PageUploads
 
 
 def commit_at_once(ledger: CommitLog, publishers: Sequence[Publishing]) -> None:
@@ -73,4 +73,6 @@ class RunStores(Struct, frozen=True):
         """Return what does the work that no commit waits for."""
         if self.uploads is None:
             return None
+        from gossamer.runtime.upload_watch import UploadWatch, WatchLimits
+
         return UploadWatch(self.uploads, WatchLimits(self.plan.spool_bytes), submit, warn)

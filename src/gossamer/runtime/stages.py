@@ -37,9 +37,8 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "fetch.plain_engine:PlainEngine._begin_all",
         "fetch.plain_engine:PlainEngine._on_ready",
         "fetch.dns:Resolver._ask",
-        "fetch.dns:Resolver._flush",
-        "fetch.dns:Resolver._on_ready",
-        "fetch.dns:Resolver._tick",
+        "fetch.dns_channel:DnsChannel._on_ready",
+        "fetch.dns_channel:DnsChannel._tick",
     ),
     "decode": ("fetch.body:decode",),
     # Type and charset, then markup, links and text in one pass.

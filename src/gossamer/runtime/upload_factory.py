@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -10,8 +11,10 @@ from gossamer.archive.writer import MAX_FILE_BYTES
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.archive_names import archive_prefix
 from gossamer.inspect.archive_access import open_s3, s3_url
-from gossamer.runtime.uploads import PageUploads
 from gossamer.settings.model import S3Layout, Settings
+
+if TYPE_CHECKING:
+    from gossamer.runtime.uploads import PageUploads
 
 DEFAULT_SPOOL_BYTES = 4 << 30
 _FILES_PER_SPOOL = 4  # so that some are closed, and can leave, when it is full
