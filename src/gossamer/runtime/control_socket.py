@@ -63,10 +63,12 @@ async def served(state: Path, obey: Obey, answer: Answer) -> AsyncIterator[None]
     """Serve the commands and queries of clients while the crawl runs."""
     path = state / FILE_NAME
     path.unlink(missing_ok=True)  # of a process that was killed: this one owns the folder
+    unready = state / f"{FILE_NAME}.new"  # a client that finds the socket is not refused
+    unready.unlink(missing_ok=True)
     server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        with _short(path) as short:
+        with _short(unready) as short:
             server_socket.bind(short)
     finally:
         os.umask(before)
@@ -79,6 +81,7 @@ async def served(state: Path, obey: Obey, answer: Answer) -> AsyncIterator[None]
         writer.close()
 
     server = await asyncio.start_unix_server(serve, sock=server_socket, limit=MAX_LINE_BYTES)
+    unready.rename(path)
     try:
         yield
     finally:
