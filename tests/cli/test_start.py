@@ -8,13 +8,17 @@ from pathlib import Path
 
 from gossamer import events, figures, records, state
 
-MAX_OURS = 355
+MAX_OURS = 335
 # Each is needed by some crawls only, and takes a millisecond or brings others that do.
 NOT_AT_START = (
     "confluent_kafka cassandra boto3 psycopg redis pymongo pyarrow pypdf turbohtml re2 tomllib difflib secrets "
+    "pycurl pycares idna csv json.encoder xml.parsers.expat "
     "gossamer.cli.node gossamer.runtime.node_agent gossamer.engine.node gossamer.runtime.publishing "
     "gossamer.runtime.catalogs gossamer.runtime.segment_uploads gossamer.handover.topics gossamer.parse.pdf "
-    "gossamer.parse.sitemap gossamer.parse.article gossamer.web gossamer.sim"
+    "gossamer.parse.sitemap gossamer.parse.article gossamer.parse.feeds gossamer.core.written_dates gossamer.web "
+    "gossamer.core.revisit.text_change gossamer.fetch.curl_engine gossamer.fetch.dns_channel gossamer.archive.files "
+    "gossamer.runtime.uploads gossamer.runtime.reviewing gossamer.plugins gossamer.ports.shared_ledger "
+    "gossamer.inspect.host_view gossamer.sim"
 ).split()
 _CRAWL = """
 import sys
@@ -30,7 +34,7 @@ def test_a_crawl_imports_only_what_every_crawl_needs(tmp_path: Path) -> None:
     )
     imported = set(done.stdout.rpartition("imported")[2].split())
     assert "gossamer.inspect.report.build" in imported
-    assert imported.isdisjoint(NOT_AT_START)
+    assert imported & set(NOT_AT_START) == set()
     assert len([name for name in imported if name.startswith("gossamer")]) <= MAX_OURS
 
 
