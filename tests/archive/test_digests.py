@@ -17,7 +17,7 @@ except ImportError:  # installed without a compiler
 else:
     COMPILED = _sha1.sha1_pair if _sha1.is_quick() else None
 
-needs_compiled = pytest.mark.skipif(COMPILED is None, reason="not compiled, or the processor has no SHA extensions")
+needs_compiled = pytest.mark.skipif(COMPILED is None, reason="need compiled parts, and a processor with SHA extensions")
 
 
 @needs_compiled

@@ -105,7 +105,9 @@ FilterModel.TestCase.settings = settings(max_examples=amount(15, 60), stateful_s
 TestFilter = FilterModel.TestCase
 
 
-@pytest.mark.skipif(not partitions.IS_COMPILED, reason="only one of the two is here")
+@pytest.mark.skipif(
+    not partitions.IS_COMPILED, reason="need compiled parts: install a C compiler, then make clean test"
+)
 @settings(deadline=None)
 @given(
     first=st.lists(_id, max_size=60),
@@ -147,7 +149,9 @@ def test_compiled_and_in_python_it_has_the_same_bits(
     assert seen[0] == seen[1]
 
 
-@pytest.mark.skipif(not partitions.IS_COMPILED, reason="only one of the two is here")
+@pytest.mark.skipif(
+    not partitions.IS_COMPILED, reason="need compiled parts: install a C compiler, then make clean test"
+)
 @given(ids=st.lists(_id, max_size=200))
 def test_compiled_and_in_python_digests_are_the_same(ids: list[bytes]) -> None:
     found = partitions.digests(b"".join(ids))

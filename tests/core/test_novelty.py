@@ -174,7 +174,7 @@ def test_a_site_that_turns_into_a_trap_after_2000_pages_is_cut(name: str, most: 
     raise AssertionError("it is not cut")
 
 
-@pytest.mark.skipif(kernel is None, reason="the kernel is not compiled")
+@pytest.mark.skipif(kernel is None, reason="need compiled parts: install a C compiler, then make clean test")
 @given(st.lists(st.lists(st.integers(0, 12), min_size=LANES, max_size=LANES), min_size=1, max_size=60))
 def test_both_forms_of_recording_lanes_are_the_same(pages: list[list[int]]) -> None:
     assert kernel is not None

@@ -24,7 +24,7 @@ from gossamer.kernel import RankKernel, rank_kernel
 @pytest.fixture
 def kernel() -> RankKernel:
     if rank_kernel is None:
-        pytest.skip("the compiled kernel is not here")
+        pytest.skip("need compiled parts: install a C compiler, then make clean test")
     return rank_kernel
 
 

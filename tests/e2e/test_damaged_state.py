@@ -181,7 +181,7 @@ def test_a_ledger_that_ends_its_readers_is_a_line_and_can_be_mended(damaged: Dam
     assert run("report", str(would_die[0])).returncode == 0
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="the handler of fatal signals is not compiled")
+@pytest.mark.skipif(not IS_COMPILED, reason="need compiled parts: install a C compiler, then make clean test")
 @pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS])
 def test_a_death_that_the_ledger_did_not_cause_is_no_damage(damaged: Damaged, number: signal.Signals) -> None:
     script = f"""

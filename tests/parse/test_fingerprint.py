@@ -35,7 +35,7 @@ def test_any_text_has_one(text: str, path: str) -> None:
     assert len(text_fingerprint(text.encode("utf-8", "replace") + b"x" * 20, f"http://a.test/{path}")) == 8
 
 
-@pytest.mark.skipif(kernel is None, reason="the compiled kernel is not here")
+@pytest.mark.skipif(kernel is None, reason="need compiled parts: install a C compiler, then make clean test")
 @given(
     st.lists(st.sampled_from([b"ab", b"a", b"1", b"23", b" ", b"x" * 15, b"\xc3\xa9", b"aba", b"/page", b"0" * 17])),
     st.lists(st.sampled_from([b"ab", b"aba", b"a", b"/page", b"x" * 15, b"\xc3\xa9", b"a" * 40, b"1 2"]), max_size=4),

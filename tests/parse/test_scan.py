@@ -22,7 +22,9 @@ else:
     COMPILED = _scan.scan
 
 SCANNERS = [scan_python.scan, *([COMPILED] if COMPILED is not None else [])]
-needs_compiled = pytest.mark.skipif(COMPILED is None, reason="gossamer.parse._scan was not compiled")
+needs_compiled = pytest.mark.skipif(
+    COMPILED is None, reason="need compiled parts: install a C compiler, then make clean test"
+)
 
 PIECES = st.sampled_from(
     """< > / ! -- - " ' = & &amp &lt; &notit; &copy &# &#x41; &#65 &#x80; &#0; &#xD800; &#x110000; ; a href rel

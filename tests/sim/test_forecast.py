@@ -12,6 +12,7 @@ from tests.amount import amount
 from gossamer.core.limits import FrontierLimits
 from gossamer.engine.crawl import Crawl
 from gossamer.figures import Forecast
+from gossamer.runtime import forecasting
 from gossamer.runtime.forecasting import Forecasting
 from gossamer.runtime.gauges import Gauges
 from gossamer.sim.driver import VirtualDriver
@@ -34,7 +35,7 @@ def sites(pages: list[int], crawl_delays: list[int]) -> Scenario:
 def forecast(crawl: Crawl, driver: VirtualDriver, limits: ForecastLimits) -> Forecast:
     gauges = Gauges()
     forecasts = Forecasting(crawl.frontier, gauges, lambda: limits, lambda: 300.0, lambda: driver.now)
-    asyncio.run(forecasting.look())
+    asyncio.run(forecasts.look())
     assert gauges.forecast is not None
     return gauges.forecast
 

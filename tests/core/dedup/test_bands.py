@@ -77,7 +77,7 @@ def test_what_is_no_signature_is_refused(make: Callable[[], Bands]) -> None:
 few_values = st.lists(st.integers(0, 3), min_size=0, max_size=16)
 
 
-@pytest.mark.skipif(kernel is None, reason="the compiled kernel is not here")
+@pytest.mark.skipif(kernel is None, reason="need compiled parts: install a C compiler, then make clean test")
 @given(st.lists(few_values, max_size=120), few_values)
 def test_c_and_python_find_the_same(kept: list[list[int]], asked: list[int]) -> None:
     plain, compiled = (make() for make in MAKERS)

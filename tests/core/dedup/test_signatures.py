@@ -26,7 +26,7 @@ LANE_BITS = 0xFFFFFFFF
 @pytest.fixture(scope="session")
 def kernel() -> Kernel:
     if compiled is None:
-        pytest.skip("the compiled kernel is not here")
+        pytest.skip("need compiled parts: install a C compiler, then make clean test")
     return compiled
 
 

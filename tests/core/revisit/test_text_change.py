@@ -176,7 +176,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.skipif(kernel is None, reason="the compiled kernel is not here")
+@pytest.mark.skipif(kernel is None, reason="need compiled parts: install a C compiler, then make clean test")
 @given(
     ANY_TEXT
     | st.binary(max_size=300)

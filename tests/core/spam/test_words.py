@@ -11,7 +11,9 @@ from gossamer.kernel import words_kernel
 from tests.amount import amount
 
 COUNTERS = [plain_repetition, *([words_kernel.repetition] if words_kernel is not None else [])]
-needs_kernel = pytest.mark.skipif(words_kernel is None, reason="gossamer._words was not compiled")
+needs_kernel = pytest.mark.skipif(
+    words_kernel is None, reason="need compiled parts: install a C compiler, then make clean test"
+)
 
 PIECES = st.sampled_from(
     [
