@@ -67,7 +67,7 @@ reference: .venv/dev  ## write the pages of the documentation that are made from
 screenshot: .venv/dev  ## take the picture of the live page in docs/, with chromium and chromedriver (make engines)
 	@$(BIN)/python packaging/screenshot.py
 
-check: lint types layers docs test  ## run everything that CI runs
+check: lint types layers docs test  ## run lint, types, layers, docs and tests; .ci/run does so in a fresh clone, too
 
 bench: peers stages growth  ## measure everything: the next three, a first pass of 10,000 domains, resuming with 1,000,000 URLs
 	@$(BIN)/python benchmarks/first_pass.py
