@@ -33,9 +33,10 @@ from gossamer.core.dedup.index import MinHashIndex, SimHashIndex
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.frontier import Frontier
 from gossamer.core.href_memo import HrefMemo
-from gossamer.core.novelty import LANES, Novelty, PageMark
+from gossamer.core.novelty import LANES, PageLinks, PageMark
 from gossamer.core.priority import QueueOrder, ordering
 from gossamer.core.robots import parse_robots
+from gossamer.core.trap_watch import TrapWatch
 from gossamer.core.url import link_to
 from gossamer.core.workbench import OriginRules
 from gossamer.engine_assembly import budget_of, frontier_limits
@@ -116,12 +117,12 @@ def _hrefs() -> tuple[int, object]:
 
 
 def _patterns() -> tuple[int, object]:
-    novelty = Novelty()
+    watch = TrapWatch()
     for host in range(2000):
         for page in range(90):
             mark = PageMark(os.urandom(8), os.urandom(4 * LANES), 400)
-            novelty.record(f"https://h{host}.test/a/{page}", f"h{host}.test", mark, 1e9)
-    return 4000, novelty
+            watch.record(f"https://h{host}.test/a/{page}", f"h{host}.test", mark, PageLinks(), 1e9)
+    return 4000, watch
 
 
 def _changes() -> tuple[int, object]:

@@ -19,9 +19,9 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake, IntakeRules
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.novelty import SPAM_PATTERN
 from gossamer.core.politeness import Pace
 from gossamer.core.priority import QueueOrder, ordering
+from gossamer.core.quarantine import SPAM_PATTERN
 from gossamer.core.scope import Reach, Scope
 from gossamer.core.spam.hosts import Level, SpamUse, judge_host
 from gossamer.core.spam.page import judge_page

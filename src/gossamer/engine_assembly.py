@@ -90,6 +90,7 @@ def build_crawl(
         remembers=not settings.cooldown_sec,
         memo_urls=budget.links,
         max_patterns=budget.patterns,
+        trap_budget=settings.trap_budget,
     )
     first_pass = FirstPass(target) if target is not None else None
     intake = Intake(scope_of(settings), how, limits, intake_rules, first_pass=first_pass, hooks=hooks)

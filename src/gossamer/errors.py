@@ -52,6 +52,10 @@ class SeedsFailedError(GossamerError):
     """No seed could be fetched, so there is nothing to crawl."""
 
 
+class IncompleteCrawlWarning(UserWarning):
+    """A crawl has ended although URLs are held back: what a program has read may not be all. Python API only."""
+
+
 class PluginError(GossamerError):
     """A plugin raised, or returned what it must not."""
 

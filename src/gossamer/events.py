@@ -60,7 +60,9 @@ class EventName(StrEnum):
     WORKER_LOST = "worker_lost"  # a worker process died; its orders return to the queue
     OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's request
     OPT_OUT_ENDED = "opt_out_ended"  # an opt-out was withdrawn
-    TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs without new content: its URLs wait for a release
+    TRAP_SUSPECTED = "trap_suspected"  # a pattern of URLs seems to make itself: it goes behind everything else
+    TRAP_QUARANTINED = "trap_quarantined"  # a pattern of URLs makes itself without end: its URLs are held back
+    TRAP_CLEARED = "trap_cleared"  # a pattern was suspected or held, and is not any more: what it held is queued
     SOFT_404 = "soft_404"  # "not found" with status 200
     SPAM_PAGE = "spam_page"  # `rule` has its signals, the reason what decided
     SPAM_HOST = "spam_host"  # `rule`: demoted, or quarantined

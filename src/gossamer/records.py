@@ -256,6 +256,9 @@ class Result(Struct, array_like=True):
     template: bytes = b""  # see `core.spam.page`
     anchors: dict[UrlId, Anchor] = {}  # of its links, only if a hook or plugin decides about links
     requisites: Requisites | None = None  # only if they are to be fetched
+    short_text: TextHash = b""  # likewise, of a text that is too short to be compared with those of other kinds
+    numbers: TextHash = b""  # of its text's numbers that its URL has not; empty if that has none
+    is_prose: bool = True  # its text repeats some words, as sentences do
 
 
 AVERAGE_RANK = 0.5  # of a host that nobody has ranked

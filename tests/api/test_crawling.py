@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import gossamer
+from gossamer.sim.trap_server import TrapServer
+from gossamer.sim.trap_sites import TRAPS
 from tests.e2e.program import run
 from tests.servers.plain_site import Answer, PlainSite
 
@@ -28,6 +30,21 @@ def test_events_say_what_happened(site: PlainSite, options: dict[str, Any]) -> N
     assert names[-1] == "stopped"
     assert crawl.summary is not None
     assert (crawl.summary.pages, crawl.summary.finished) == (3, "exhausted")
+
+
+def test_a_crawl_that_holds_urls_back_says_so(options: dict[str, Any]) -> None:
+    async def run(seed: str) -> tuple[list[gossamer.Event], gossamer.Crawling]:
+        more = {"traps": True, "trap_budget": 0, "max_pages": 2000, "max_depth": 2000}
+        async with gossamer.crawl(seed, **options | more) as crawl:
+            return [event async for event in crawl.events()], crawl
+
+    with TrapServer(TRAPS["a counter"], None) as server, pytest.warns(gossamer.IncompleteCrawlWarning, match="held"):
+        events, crawl = asyncio.run(asyncio.wait_for(run(server.seed), 30))
+    assert crawl.summary is not None
+    assert crawl.summary.finished == "held"
+    (warning,) = [event for event in events if event.reason == "held_back"]
+    assert {warning.rule: warning.links} == crawl.summary.held
+    assert {"trap_suspected", "trap_quarantined"} <= {event.event.value for event in events}
 
 
 def test_events_and_pages_can_be_read_side_by_side(site: PlainSite, options: dict[str, Any]) -> None:

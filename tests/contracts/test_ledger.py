@@ -16,7 +16,7 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core import rows
 from gossamer.core.catalog import record_of
 from gossamer.core.identity import host_id, id_in_shard, shard_of, shard_prefix
-from gossamer.core.novelty import Quarantine
+from gossamer.core.quarantine import Quarantine
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
 from gossamer.core.tables import (
     DUE,

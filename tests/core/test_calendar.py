@@ -11,6 +11,7 @@ from gossamer.sim.trap_sites import TRAPS, prose
 from gossamer.state import HostEvidence
 
 URL = "http://h.test/2000/01/"
+MONTH = "http://h.test/2000/02/"
 FIRST_JUDGEMENT = 34
 
 
@@ -22,17 +23,32 @@ def mark(text: str) -> PageMark:
 def full() -> DateBudget:
     budget = DateBudget()
     for _ in range(MAX_UNPROVEN):
-        assert budget.refusal(URL, "h.test") is None
+        assert budget.refusal(URL, "h.test", MONTH) is None
         budget.admit("h.test")
     return budget
 
 
 def test_a_host_has_forty_unproven_date_shaped_urls() -> None:
     budget = full()
-    assert budget.refusal(URL, "h.test") == "calendar"
-    assert budget.refusal("http://h.test/page/7", "h.test") is None
-    assert budget.refusal("http://i.test/2000/01", "i.test") is None
+    assert budget.refusal(URL, "h.test", MONTH) == "calendar"
+    assert budget.refusal("http://h.test/page/7", "h.test", MONTH) is None
+    assert budget.refusal("http://i.test/2000/01", "i.test", MONTH) is None
     assert (budget.room("h.test"), budget.room("i.test")) == (0, MAX_UNPROVEN)
+
+
+def test_what_another_page_names_is_not_held() -> None:
+    assert full().refusal(URL, "h.test", "http://h.test/archive") is None
+    assert full().refusal(URL, "h.test", "") is None, "a sitemap, a seed"
+
+
+def test_a_calendar_of_events_has_pages_for_months_too() -> None:
+    budget, pages = DateBudget(), 0
+    while budget.room("h.test") and pages < 500:
+        budget.admit("h.test")
+        text = prose(100, "the month") if pages % 5 == 0 else prose(20, pages)
+        budget.record("h.test", mark(text))
+        pages += 1
+    assert pages == 500
 
 
 def test_pages_with_new_text_make_room() -> None:
@@ -40,15 +56,15 @@ def test_pages_with_new_text_make_room() -> None:
     for number in range(FIRST_JUDGEMENT):
         assert budget.room("h.test") == 0
         budget.record("h.test", mark(prose(100, number)))
-    assert budget.room("h.test") == FIRST_JUDGEMENT
-    assert budget.refusal(URL, "h.test") is None
+    assert budget.room("h.test") == 2 * FIRST_JUDGEMENT, "each makes room for one that brings nothing"
+    assert budget.refusal(URL, "h.test", MONTH) is None
 
 
 def test_pages_without_new_text_make_none() -> None:
     budget = full()
     for number in range(MAX_UNPROVEN):
         budget.record("h.test", mark(TRAPS["a calendar"].text(number)))
-    assert budget.room("h.test") <= 5, "the first of each month counted as new"
+    assert budget.room("h.test") <= 10, "the first of each month counted as new"
 
 
 def test_a_day_of_the_week_in_each_month_is_no_news_for_long() -> None:
@@ -76,7 +92,7 @@ def test_what_proved_to_be_new_is_not_withdrawn() -> None:
         budget.record("h.test", mark(prose(100, number)))
     for _ in range(2 * MAX_UNPROVEN):
         budget.withdraw("h.test")
-    assert budget.room("h.test") == MAX_UNPROVEN
+    assert budget.room("h.test") == MAX_UNPROVEN + FIRST_JUDGEMENT
 
 
 def stored(budget: DateBudget) -> HostEvidence:
@@ -100,11 +116,11 @@ def test_a_restart_gives_nothing_back_to_what_was_judged_to_be_a_calendar() -> N
         budget.record("h.test", mark(prose(100, "same")))
     again = DateBudget()
     again.restore(stored(budget))
-    assert again.refusal(URL, "h.test") == "calendar"
+    assert again.refusal(URL, "h.test", MONTH) == "calendar"
 
 
 def test_a_released_shard_is_forgotten() -> None:
     budget = full()
     budget.release([shard_of(host_id("h.test"))])
     assert not budget.has_dated("h.test")
-    assert budget.refusal(URL, "h.test") is None
+    assert budget.refusal(URL, "h.test", MONTH) is None

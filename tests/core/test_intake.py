@@ -10,6 +10,7 @@ from gossamer.records import Anchor, Link, OrderKind, Source
 
 LIMITS = FrontierLimits(max_depth=3)
 PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)
+MONTH = LinkContext(depth=1, source=Source.LINK, found_on="http://h.test/2000/01/")
 
 
 def _intake(max_links: int = 100, first_pass: FirstPass | None = None, *, remembers: bool = True) -> Intake:
@@ -44,18 +45,28 @@ def test_candidates_keep_their_order_and_know_where_they_come_from() -> None:
 
 def test_each_refusal_is_named_and_reported_once() -> None:
     intake = _intake()
-    links = _links("http://other.test/", "/a/a/a/a/", "/x.zip", "/login", "/ok")
+    links = _links("http://other.test/", "/x.zip", "/login", "/ok")
     screened = intake.screen(links, PAGE, 0.0)
     assert [refused.rule for refused in screened.refused] == [
         "out_of_scope",
-        "repeated_segment",
         "extension",
         "exclude_pattern",
     ]
-    assert [refused.detail for refused in screened.refused] == ["", "", ".zip", DEFAULT_EXCLUDES[0]]
+    assert [refused.detail for refused in screened.refused] == ["", ".zip", DEFAULT_EXCLUDES[0]]
     assert [url.url for url in screened.candidates] == ["http://h.test/ok"]
     again = intake.screen(links, PAGE, 0.0)
     assert (again.candidates, again.refused) == ([], [])
+
+
+def test_a_path_that_repeats_itself_is_refused_on_a_page_like_it_and_nowhere_else() -> None:
+    intake = _intake()
+    links = _links("/a/a/a/a/")
+    like_it = LinkContext(depth=1, source=Source.LINK, found_on="http://h.test/a/a/a/")
+    for _ in range(2):
+        screened = intake.screen(links, like_it, 0.0)
+        assert [refused.rule for refused in screened.refused] == ["repeated_segment"]
+        assert not screened.is_final, "another page may name it"
+    assert len(intake.screen(links, PAGE, 0.0).candidates) == 1
 
 
 def test_too_deep_is_not_remembered() -> None:
@@ -117,11 +128,12 @@ def test_a_sitemap_does_not_wait_for_the_pages_as_a_document_does() -> None:
 def test_the_calendar_budget_counts_what_was_admitted() -> None:
     intake = _intake()
     links = _links(*(f"/cal/{year}/{month:02}" for year in range(2000, 2010) for month in range(1, 13)))
-    screened = intake.screen(links, PAGE, 0.0)
+    screened = intake.screen(links, MONTH, 0.0)
     assert (len(screened.candidates), len(screened.held), screened.refused) == (40, 80, [])
     assert {held.rule for held in screened.held} == {"calendar"}
     intake.withdraw_dated(screened, screened.candidates[10:])
-    assert len(intake.screen(links[40:], PAGE, 0.0).candidates) == 10, "ten were known already"
+    assert len(intake.screen(links[40:], MONTH, 0.0).candidates) == 10, "ten were known already"
+    assert len(intake.screen(links[50:], PAGE, 0.0).candidates) == 70, "what another page names does not count"
 
 
 def test_the_first_pass_admits_one_url_per_domain_but_every_redirect() -> None:
@@ -244,9 +256,9 @@ def test_who_would_ask_is_known_without_any_effect() -> None:
 def test_links_that_a_rule_holds_back_are_asked_about_too() -> None:
     intake = _intake()
     dated = _links(*(f"/{2000 + number // 12}/{1 + number % 12:02d}/" for number in range(41)))
-    held = [refused.link for refused in intake.screen(dated, PAGE, 0.0).held]
+    held = [refused.link for refused in intake.screen(dated, MONTH, 0.0).held]
     assert held == dated[40:]
-    asked = intake.asked(_links("/1999/01/"), PAGE)
+    asked = intake.asked(_links("/1999/01/"), MONTH)
     assert ([link.url for link in asked.held], asked.links) == (["http://h.test/1999/01/"], [])
 
 

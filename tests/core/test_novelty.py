@@ -1,177 +1,128 @@
-"""Which kinds of URL bring nothing new?"""
+"""Do the pages of a kind say anything new, and what do they lead to?"""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.novelty import (
-    LANES,
-    MAX_PATTERNS,
-    MIN_PAGES,
-    WINDOW,
-    Novelty,
-    PageMark,
-    Quarantine,
-    patterns_of,
-    record_lanes,
-)
+from gossamer.core.novelty import LANES, WINDOW, Growth, PageLinks, PageMark, PageWindow, record_lanes
 from gossamer.kernel import kernel
-from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose, turning
+from gossamer.parse.fingerprint import number_fingerprint, text_fingerprint
+from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose
 
 HOST = "a.test"
-
-
-@pytest.mark.parametrize(
-    ("path", "shape", "coarse"),
-    [
-        ("/", "/", "/*"),
-        ("/about", "/about", "/*"),
-        ("/item/17", "/item/#", "/item/**"),
-        ("/item/17/reviews/4", "/item/#/reviews/#", "/item/**"),
-        ("/list?page=2&sort=up", "/list?page&sort", "/list?*"),
-        ("/list?sort=up&page=2", "/list?page&sort", "/list?*"),
-        ("/s/0123456789abcdef01/x", "/s/*/x", "/s/**"),
-    ],
-)
-def test_urls_fall_into_patterns(path: str, shape: str, coarse: str) -> None:
-    assert patterns_of(f"http://{HOST}{path}") == (shape, coarse)
-
-
-def told(novelty: Novelty, count: int, text: str, *, start: int = 0) -> list[Quarantine]:
-    begun = []
-    for number in range(start, start + count):
-        url = f"http://{HOST}/shop?color={number}&size={number % 7}"
-        mark = PageMark(text.format(number=number).encode())
-        quarantine = novelty.record(url, HOST, mark, 1.0)
-        if quarantine is not None:
-            begun.append(quarantine)
-    return begun
 
 
 def mark_of(url: str, text: str) -> PageMark:
     """Return what a page is compared by, as the worker and the engine compute it."""
     data = text.encode()
     lanes = minhash(data)[: 4 * LANES]
-    return PageMark(text_fingerprint(data, url), lanes, len(text.split()))
+    return PageMark(text_fingerprint(data, url), lanes, len(text.split()), numbers=number_fingerprint(data, url))
 
 
-def requests_until_cut(site: Site, pages: int) -> int | None:
-    """Return how many pages of a site are fetched before its pattern is held; None if it never is."""
-    novelty = Novelty()
+def windows_that_are_new(site: Site, pages: int) -> list[bool]:
+    """Return of each full window of a site's pages whether it is new."""
+    window, found = PageWindow(), []
     for number in range(1, pages + 1):
-        url = f"http://{HOST}{site.path(number)}"
-        if novelty.refusal(url, HOST) is not None:
-            return number - 1
-        novelty.record(url, HOST, mark_of(url, site.text(number)), 1.0)
-    return None
+        window.add(mark_of(f"http://{HOST}{site.path(number)}", site.text(number)))
+        if window.fetched >= WINDOW:
+            found.append(window.is_new())
+            window.restart(is_watched=True)
+    return found
 
 
 @pytest.mark.parametrize("name", sorted(HONEST))
-def test_honest_sites_are_never_cut(name: str) -> None:
-    assert requests_until_cut(HONEST[name], 2000) is None
+def test_every_window_of_an_honest_site_is_new(name: str) -> None:
+    assert all(windows_that_are_new(HONEST[name], 1000))
 
 
 @pytest.mark.parametrize("name", sorted(TRAPS))
-def test_traps_are_cut_within_300_requests(name: str) -> None:
-    cut = requests_until_cut(TRAPS[name], 1000)
-    assert cut is not None
-    assert cut <= 300 - MIN_PAGES, "hosts are watched from their fiftieth page on"
-
-
-def test_a_pattern_without_anything_new_is_held() -> None:
-    novelty = Novelty()
-    (quarantine,) = told(novelty, WINDOW, "the same")
-    assert quarantine.fetched == WINDOW
-    assert quarantine.new == 1
-    assert quarantine.samples
-    assert novelty.refusal(f"http://{HOST}/shop?color=x&size=y", HOST) == "quarantine"
-    assert novelty.refusal(f"http://{HOST}/other", HOST) is None
-    assert novelty.refusal("http://b.test/shop?color=x&size=y", "b.test") is None
-
-
-def test_numbered_pages_with_new_content_are_never_held() -> None:
-    assert told(Novelty(), 10_000, "page {number}") == []
-
-
-def test_a_pattern_that_dries_up_is_held_then() -> None:
-    novelty = Novelty()
-    assert told(novelty, 1000, "page {number}") == []
-    assert told(novelty, 9 * WINDOW, "the end", start=1000)
+def test_the_windows_of_a_trap_are_soon_not_new(name: str) -> None:
+    later = windows_that_are_new(TRAPS[name], 1000)[5:]
+    assert not any(one and other for one, other in pairwise(later)), "two in a row would clear a suspicion"
 
 
 def test_few_new_pages_among_many_are_enough() -> None:
-    novelty = Novelty()
-    for number in range(2000):
-        text = prose(80, number) if number % 10 == 0 else prose(80, "the same")
-        url = f"http://{HOST}/x?n={number}"
-        assert novelty.record(url, HOST, mark_of(url, text), 1.0) is None
+    site = Site(lambda n: f"/x?n={n}", lambda n: prose(80, n) if n % 10 == 0 else prose(80, "the same"))
+    assert all(windows_that_are_new(site, 2000))
 
 
 def test_copies_of_the_hosts_own_pages_bring_nothing_new() -> None:
-    novelty = Novelty()
-    marks = [PageMark(str(number).encode(), is_copy=True) for number in range(WINDOW)]
-    begun = [novelty.record(f"http://{HOST}/x?n={n}", HOST, mark, 1.0) for n, mark in enumerate(marks)]
-    assert begun[-1] is not None
+    window = PageWindow()
+    for number in range(WINDOW):
+        window.add(PageMark(str(number).encode(), is_copy=True))
+    assert not window.is_new()
 
 
-def test_ever_new_names_of_parameters_do_not_escape() -> None:
-    novelty = Novelty()
-    begun = [
-        novelty.record(f"http://{HOST}/shop?p{number}=1", HOST, PageMark(b"same"), 1.0) for number in range(WINDOW)
-    ]
-    assert [each.pattern for each in begun if each] == ["/shop?*"]
+def test_a_mirror_is_as_new_as_what_it_mirrors_until_it_is_mirrored_again_and_again() -> None:
+    window = PageWindow()
+    found = []
+    for number in range(5 * WINDOW):
+        lanes = minhash(prose(100, number).encode())[: 4 * LANES]
+        window.add(PageMark(b"%d" % number, lanes, 100, is_copy=True, original=b"%d" % (number % WINDOW)))
+        if window.fetched >= WINDOW:
+            found.append(window.is_new())
+            window.restart(is_watched=True)
+    assert found == [True, True, False, False]
 
 
-def test_what_is_released_is_not_held_again() -> None:
-    novelty = Novelty()
-    kept = told(novelty, 200, "the same")
-    assert kept
-    again = Novelty()
-    for quarantine in kept:
-        quarantine.is_released = True
-        again.load(quarantine)
-    assert again.refusal(f"http://{HOST}/shop?color=1&size=1", HOST) is None
-    held = {quarantine.pattern for quarantine in kept}
-    assert not [each for each in told(again, 300, "the same") if each.pattern in held]
+def test_numbers_of_the_address_and_those_beside_them_are_nothing_new() -> None:
+    dates = Site(
+        lambda n: f"/day/{n}", lambda n: f"{n} is the day {n} and {n}, before it {n - 1}, next {n + 1} and so on"
+    )
+    prices = Site(lambda n: f"/item/{n}", lambda n: " ".join(f"{n * 37 % 1000} of {n * 91 % 777}" for _ in range(9)))
+    assert not any(windows_that_are_new(dates, 300))
+    assert all(windows_that_are_new(prices, 300))
 
 
-def test_memory_is_bounded() -> None:
-    novelty = Novelty()
-    for number in range(MAX_PATTERNS + 500):
-        novelty.record(f"http://h{number}.test/x", f"h{number}.test", PageMark(b"x"), 1.0)
-    assert len(novelty._windows) <= MAX_PATTERNS
+def test_growth_counts_pages_whose_links_are_followed() -> None:
+    growth = Growth()
+    for number in range(10):
+        growth.new += 2
+        growth.add(PageLinks(found=5, new=2, are_followed=number < 6), "", is_dull=False)
+    assert growth.pages == 6
+    assert growth.per_page == 20 / 6
 
 
-def test_a_page_of_a_pattern_in_quarantine_begins_no_other_quarantine() -> None:
-    novelty = Novelty(window=10)
-    mark = PageMark(b"the same")
-    begun = [novelty.record(f"http://a.test/shop?x={n}", "a.test", mark, 0.0) for n in range(40)]
-    assert len([one for one in begun if one is not None]) == 1
+def noise(pages: int, *, known: int = 0, is_prose: bool = False) -> Growth:
+    growth = Growth()
+    for number in range(pages):
+        growth.new += 3
+        links = PageLinks(found=3 + 7 + known * (number % 2), new=3, is_prose=is_prose)
+        growth.add(links, "", is_dull=False)
+    return growth
 
 
-def test_a_released_pattern_is_open_whatever_else_matches_its_urls() -> None:
-    novelty = Novelty()
-    for pattern, is_released in (("/shop?x", True), ("/shop?*", False)):
-        novelty.load(Quarantine("a.test", pattern, 0.0, 50, 0, [], is_released=is_released))
-    assert novelty.refusal("http://a.test/shop?x=1", "a.test") is None
-    assert novelty.refusal("http://a.test/shop?y=1", "a.test") == "quarantine"
+def test_pages_of_random_words_that_lead_to_ever_new_names_are_noise() -> None:
+    assert noise(50).is_a_tree_of_noise, "the menu is known on every page, and counts for nothing"
+    assert not noise(50, is_prose=True).is_a_tree_of_noise
+    assert not noise(50, known=2).is_a_tree_of_noise, "pages that people make refer to each other"
 
 
-@pytest.mark.parametrize(("name", "most"), [("facets", 420), ("session ids", 420), ("facets in any order", 870)])
-@pytest.mark.parametrize("honest_pages", [2000, 2130])
-def test_a_site_that_turns_into_a_trap_after_2000_pages_is_cut(name: str, most: int, honest_pages: int) -> None:
-    site, novelty = turning(HONEST["an archive by date"], TRAPS[name], honest_pages), Novelty()
-    for number in range(1, honest_pages + most + 1):
-        url, text = f"http://{HOST}{site.path(number)}", site.text(number).encode()
-        mark = PageMark(text_fingerprint(text, url), minhash(text)[: 4 * LANES], len(text.split()))
-        if novelty.record(url, HOST, mark, 0.0) is not None:
-            assert number > honest_pages
-            return
-    raise AssertionError("it is not cut")
+def test_pages_are_spread_if_no_folder_has_most_of_them() -> None:
+    spread, crowded = Growth(), Growth()
+    for number in range(50):
+        spread.add(PageLinks(), f"/a/{number % 10}/", is_dull=False)
+        crowded.add(PageLinks(), f"/a/{number % 10 if number % 3 else 0}/", is_dull=False)
+    assert spread.is_spread
+    assert spread.folder == "/a/"
+    assert crowded.is_spread
+    for _ in range(60):
+        crowded.add(PageLinks(), "/a/0/", is_dull=False)
+    assert not crowded.is_spread
+
+
+def test_pages_that_repeat_others_decide_where_a_tree_repeats_itself() -> None:
+    growth = Growth()
+    for number in range(50):
+        is_dull = number % 5 > 0
+        growth.add(PageLinks(), f"/a/copy/{number % 20}/" if is_dull else f"/b/{number}/", is_dull=is_dull)
+    assert growth.folder == "/a/copy/"
+    assert growth.is_spread
 
 
 @pytest.mark.skipif(kernel is None, reason="need compiled parts: install a C compiler, then make clean test")

@@ -16,12 +16,25 @@ from gossamer.core.traps import is_dated, shape_trap
         ("/a/b/c/d/e/f", None),
         ("/x?a=/b/b/b/b/b", None),
         ("//////", None),
-        ("/" + "/".join(str(n) for n in range(31)), "path_too_deep"),
-        ("/" + "/".join(str(n) for n in range(30)), None),
+        ("/1/1/1/1/1/1/", None),
+        ("/1/1/1/1/1/1/1", "repeated_segment"),
+        ("/" + "/".join(str(n) for n in range(101)), "path_too_deep"),
+        ("/" + "/".join(str(n) for n in range(100)), None),
     ],
 )
-def test_a_segment_more_than_three_times_is_a_trap(path: str, trap: str | None) -> None:
+def test_a_segment_more_than_three_times_is_the_shape_of_a_trap(path: str, trap: str | None) -> None:
     assert shape_trap("http://h.test" + path) == trap
+
+
+def test_a_path_is_a_trap_only_if_it_follows_from_one_like_it() -> None:
+    url = "http://h.test/a/a/a/a/"
+    levels = [f"l{number}" for number in range(101)]
+    assert shape_trap(url, "http://h.test/a/a/a/") == "repeated_segment"
+    assert shape_trap(url, "http://h.test/a/a/") is None
+    assert shape_trap(url, "http://h.test/") is None
+    assert shape_trap(url, "") is None, "a sitemap, a seed"
+    assert shape_trap(f"http://h.test/{'/'.join(levels)}", "http://h.test/") is None
+    assert shape_trap(f"http://h.test/{'/'.join(levels)}", f"http://h.test/{'/'.join(levels[:100])}") == "path_too_deep"
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_types_that_servers_invent_are_counted_together() -> None:
 
 
 def test_one_answer_adds_a_bounded_amount_of_held_links_and_the_rest_is_counted() -> None:
-    bench = Bench("http://a.test/")
+    bench = Bench("http://a.test/2020/01/")
     (page,) = bench.past_robots()
     links = [link_to(f"http://a.test/{'x' * 3000}?date=2020-01&n={n}") for n in range(1000)]
     bench.end(page, links=links)

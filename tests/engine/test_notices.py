@@ -63,13 +63,13 @@ def test_an_unknown_page_is_a_link_with_its_source() -> None:
 
 def test_what_the_rules_refuse_is_counted_and_an_event() -> None:
     bench = fetched(RULES)
-    trap = "http://a.test/" + "a/b/" * 20
-    counts = report(bench, trap, OTHER)
+    packed = "http://a.test/x.zip"
+    counts = report(bench, packed, OTHER)
     assert counts.new == 1
     (event,) = bench.told(EventName.EXCLUDED_BY_RULE)
-    assert counts.refused == {"path_too_deep": 1}
-    assert "path_too_deep" in (event.rule, event.reason)
-    assert report(bench, trap).refused == counts.refused, "also if it was refused just before"
+    assert counts.refused == {"extension": 1}
+    assert "extension" in (event.rule, event.reason)
+    assert report(bench, packed).refused == counts.refused, "also if it was refused just before"
 
 
 def test_a_notice_in_a_letter_has_the_same_effect() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.novelty import SPAM_PATTERN
 from gossamer.core.priority import DEMOTION
+from gossamer.core.quarantine import SPAM_PATTERN
 from gossamer.core.spam.hosts import MIN_CLEAR_SPAM, MIN_SPAM, MIN_TEMPLATE_PAGES, SpamUse
 from gossamer.core.tables import QUARANTINES, SPAM, spam_key
 from gossamer.core.url import link_to

@@ -63,7 +63,7 @@ def dated(count: int) -> list[str]:
 
 
 def test_the_calendar_budget_is_not_given_anew(reopened: Reopen) -> None:
-    bench = Bench("http://a.test/", ledger=reopened(None), limits=LIMITS)
+    bench = Bench("http://a.test/2010/01/", ledger=reopened(None), limits=LIMITS)
     order = next_page(bench)
     bench.end(order, links=[link_to(url) for url in dated(MAX_UNPROVEN)])
     assert bench.crawl.frontier.counts.queued == MAX_UNPROVEN

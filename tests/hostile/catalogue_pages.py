@@ -165,6 +165,9 @@ async def camera(call: Call) -> None:
 
 @serves("t01")
 async def calendar(call: Call) -> None:
+    if call.path.endswith("-no-such-page"):
+        await call.html("<p>no", status="404 Not Found")
+        return
     parts = [part for part in call.path.split("/") if part] or ["2020", "1"]
     month = int(parts[0]) * 12 + int(parts[1])
     near = [month - 1 - 1, month - 1 + 1, month - 1 + 12]

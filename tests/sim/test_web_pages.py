@@ -11,7 +11,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.novelty import LANES, Novelty, PageMark
+from gossamer.core.novelty import LANES, WINDOW, PageMark, PageWindow
 from gossamer.parse.fingerprint import text_fingerprint
 from gossamer.parse.html import parse_html
 from gossamer.sim.pages import SyntheticWeb
@@ -59,13 +59,16 @@ def test_a_page_has_title_language_description_headings_and_paragraphs(web: Synt
 
 
 def test_the_pages_of_a_large_host_are_no_combinations_of_a_closed_set() -> None:
-    web, novelty = SyntheticWeb(preset("plain", domains=500, pages=100_000), PORT), Novelty()
+    web, window = SyntheticWeb(preset("plain", domains=500, pages=100_000), PORT), PageWindow()
     site = max(sites_of(web), key=lambda site: site.pages)
     assert site.pages > 2_000
     for number in range(site.pages):
         url, text = web.url(site, number), parse_html(body_of(web, site, number)).text.encode()
         mark = PageMark(text_fingerprint(text, url), minhash(text)[: 4 * LANES], len(text.split()))
-        assert novelty.record(url, site.name, mark, 0.0) is None, f"a trap after {number} pages"
+        window.add(mark)
+        if window.fetched >= WINDOW:
+            assert window.is_new(), f"nothing new after {number} pages"
+            window.restart(is_watched=True)
 
 
 def test_pages_have_the_planned_size_and_number_of_links_in_the_mean(web: SyntheticWeb) -> None:

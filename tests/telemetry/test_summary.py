@@ -56,6 +56,7 @@ def test_the_summary_is_drawn_from_the_figures() -> None:
 def test_a_summary_with_urls_held_back_does_not_claim_that_everything_was_fetched() -> None:
     totals = Totals(pages=3, held={"calendar": 1760, "quarantine": 2}, held_dropped=5)
     summary = summary_of(Figures(totals=totals, out="crawl", finished="exhausted"))
+    assert summary.ended_because.startswith("all else was fetched, but 1,767 URLs held back")
     assert (summary.held, summary.held_dropped) == ({"calendar": 1760, "quarantine": 2}, 5)
     text = summary.render()
     assert "everything" not in text

@@ -19,7 +19,7 @@ from gossamer.api.options import CrawlOptions
 from gossamer.api.page import Headers, Page
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.intake import FoundLink
-from gossamer.errors import GossamerError, SeedsFailedError, UsageError
+from gossamer.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
 from gossamer.events import Event
 from gossamer.parse.article import Outlink
 from gossamer.settings.contact import remembered_contact
@@ -36,6 +36,7 @@ __all__ = [
     "FoundLink",
     "GossamerError",
     "Headers",
+    "IncompleteCrawlWarning",
     "Outlink",
     "Page",
     "SeedsFailedError",

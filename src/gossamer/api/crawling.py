@@ -8,6 +8,7 @@ the program has a page, an event or a call in its hands: it may add URLs.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from types import TracebackType
@@ -22,7 +23,7 @@ from gossamer.assembly import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.intake import FoundLink
 from gossamer.core.url import url_id
-from gossamer.errors import GossamerError, SeedsFailedError, UsageError
+from gossamer.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
 from gossamer.events import Event, EventName
 from gossamer.handover.documents import DocumentMaker
 from gossamer.handover.stored import StoredPages
@@ -216,12 +217,15 @@ class Crawling:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        self._check_seeds()
+        is_first, self._is_over = not self._is_over, True
+        if self.summary is not None and is_first:
+            self._check(self.summary)
 
-    def _check_seeds(self) -> None:
-        """Raise, once, if nothing was fetched because no seed could be."""
-        summary, is_first, self._is_over = self.summary, not self._is_over, True
-        if summary is None or not is_first or summary.pages or self._answers or not self._seeds:
+    def _check(self, summary: Summary) -> None:
+        """Warn if URLs are held back; raise if nothing was fetched because no seed could be."""
+        if summary.held or summary.held_dropped:
+            warnings.warn(f"{summary.out}: {summary.ended_because}", IncompleteCrawlWarning, stacklevel=4)
+        if summary.pages or self._answers or not self._seeds:
             return
         if summary.finished not in _STOPPED and len(self.failed_seeds) == len(self._seeds):
             first, more = self.failed_seeds[0], len(self._seeds) - 1

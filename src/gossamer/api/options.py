@@ -84,7 +84,8 @@ class CrawlOptions(TypedDict, total=False):
     dns_rate: int  # at most N DNS queries per second, 0 = no limit
     crawl_log: bool  # write crawl.log too, one line per fetch in the format of Heritrix
     spam: Literal["demote", "quarantine", "off"]
-    traps: bool  # quarantine URL patterns without new content, probe for soft 404
+    traps: bool  # hold back URL patterns that make themselves, probe for soft 404
+    trap_budget: int  # pages of a host's suspected patterns fetched in the end; a tenth of its pages if more
     allow_network: Sequence[str]  # private or loopback range that links may lead to
     mask_queries: bool  # mask the values of query parameters in all that is shown
     region: Sequence[str]

@@ -18,7 +18,14 @@ from gossamer.figures import Figures, RunState
 from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.report.terminal import moment
 from gossamer.inspect.status import CrawlStatus, crawl_status
-from gossamer.telemetry.summary import REASONS, held_text, requisites_text, visits_text
+from gossamer.telemetry.summary import (
+    ENDED_WITHOUT_QUEUE,
+    REASONS,
+    held_because,
+    held_text,
+    requisites_text,
+    visits_text,
+)
 from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
 ANSWER_WITHIN_S = 3.0  # else what is committed is shown
@@ -131,7 +138,9 @@ def _state(status: CrawlStatus) -> str:
         return f"running, process {status.owner}"
     if status.finished == "interrupted":
         return f"interrupted: its process is gone; 'gossamer resume {status.out}' continues it"
-    if status.finished == "exhausted" and (status.held or status.held_dropped or status.evicted):
+    if status.finished in ENDED_WITHOUT_QUEUE and (status.held or status.held_dropped):
+        return f"finished ({status.finished}): {held_because(status.held, status.held_dropped)}"
+    if status.finished == "exhausted" and status.evicted:
         return "finished (exhausted): nothing is queued any more, but URLs were left out"
     if status.finished in ("signal", "stopped", "failed"):
         why = REASONS[status.finished].partition(";")[0]

@@ -18,7 +18,7 @@ from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.requests import release_pattern
 from gossamer.cli.steer import tell
 from gossamer.commands import ReleasePattern
-from gossamer.core.novelty import SPAM_PATTERN, Quarantine
+from gossamer.core.quarantine import SPAM_PATTERN, Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.engine.evidence import release_quarantine
 from gossamer.errors import UsageError

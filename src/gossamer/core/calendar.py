@@ -1,11 +1,13 @@
 """How many date-shaped URLs may a host have? Forty that bring nothing new, and any number that does.
 
-An endless calendar and an archive by date have the same URLs, so pages decide. A dated URL is admitted while fewer
-than `MAX_UNPROVEN` of its host's are unproven; further ones are held back. Every `JUDGED_PAGES` dated pages of a host
-are judged as a window, by the measure of `novelty`: the share of them that brought something new is proven, and there
-is room for as many others. So a calendar with a share `s` of new pages (the first January, and so on) ends after about
-40 / (1 - s) pages. A dated URL that brought no page (an error, a redirect, robots.txt) is withdrawn: it proves nothing
-about a calendar. The first judgement comes after 34 pages, since boilerplate must be known before; so forty suffice.
+An endless calendar and an archive by date have the same URLs, so pages decide. Only dated URLs that were found on
+dated pages count: what an index or a sitemap names is finite. Such a URL is admitted while fewer than `MAX_UNPROVEN`
+of its host's are unproven; further ones are held back. Every `JUDGED_PAGES` dated pages of a host are judged as a
+window, by the measure of `novelty`: the share of them that brought something new is proven. Each of those makes room
+for itself and for one that brings nothing, since a calendar of events has pages for months, too. So a calendar with a
+share `s` of new pages (the first January, and so on) ends after about 40 / (1 - 2 s) pages. A dated URL that brought
+no page (an error, a redirect, robots.txt) is withdrawn: it proves nothing about a calendar. The first judgement comes
+after 34 pages, since boilerplate must be known before; so forty suffice.
 
 The window is in memory only. Pages that were not judged when a crawl ends are withdrawn by the next run, unless the
 last judgement was "nothing new": so a restart neither stops an archive nor gives a calendar a new budget.
@@ -35,7 +37,7 @@ class _Dated(Struct):
     window: PageWindow = field(default_factory=PageWindow)
 
     def room(self) -> int:
-        return MAX_UNPROVEN - self.admitted + self.proven
+        return MAX_UNPROVEN - self.admitted + 2 * self.proven
 
 
 class DateBudget:
@@ -46,9 +48,9 @@ class DateBudget:
         self._full: set[str] = set()
         self._changed: set[str] = set()
 
-    def refusal(self, url: str, host: str) -> str | None:
+    def refusal(self, url: str, host: str, found_on: str) -> str | None:
         """Return the rule that holds a dated URL back for now, or None."""
-        return "calendar" if host in self._full and is_dated(url) else None
+        return "calendar" if host in self._full and is_dated(url) and is_dated(found_on) else None
 
     def has_dated(self, host: str) -> bool:
         """Return whether dated URLs of a host were admitted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-_ORDERED = ("target_domains", "max_pages", "parked", "budgets")
+_ORDERED = ("target_domains", "max_pages", "parked", "budgets", "held")
 
 
 def why_over(reasons: Collection[str], pages: int, budget: int | None) -> str:

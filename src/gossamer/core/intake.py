@@ -21,9 +21,10 @@ from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
-from gossamer.core.novelty import MAX_PATTERNS, Novelty
 from gossamer.core.priority import DEMOTION, Ordering
+from gossamer.core.quarantine import BUDGET
 from gossamer.core.scope import Scope, Surroundings
+from gossamer.core.trap_watch import MAX_PATTERNS, TrapWatch
 from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of
 from gossamer.records import Anchor, Link, OrderKind, QueuedUrl, Source, UrlId
@@ -33,7 +34,8 @@ MEMO_URLS = 200_000
 SCORE_STEPS = 1000  # of priority per point of a hook's score
 URL_CHARS = 500  # of a new link, on average: a page may add `max_links_per_page` times as much to the ledger
 DEEP = 2  # beyond this depth links to a host that sends over-size answers are not followed
-_NOT_REMEMBERED = frozenset({"oversize_host", "hook"})  # depends on more than the URL
+# What depends on more than the URL, as on the page it was found on.
+_NOT_REMEMBERED = frozenset({"oversize_host", "hook", "repeated_segment", "path_too_deep"})
 _HOLD_RULES = frozenset(HoldRule)
 _EXPLAINED = frozenset({"exclude_pattern", "extension"})
 _SPECIAL = _NOT_REMEMBERED | _HOLD_RULES | _EXPLAINED  # most links that are refused are out of scope
@@ -75,6 +77,7 @@ class LinkContext(Struct, frozen=True):
     submitter: str = ""  # of sitemaps at another host: the domain whose robots.txt lists them
     added: int = 0  # links of the same page that were queued before
     is_offered_again: bool = False  # they were held back, since their page's address led to too many hosts
+    held_by: HoldRule | None = None  # the rule that held them back until now
     anchors: Mapping[UrlId, Anchor] | None = None  # for hooks
 
 
@@ -116,6 +119,7 @@ class IntakeRules(Struct, frozen=True):
     remembers: bool = True  # URLs decided recently; not if a URL may be queued again
     memo_urls: int = MEMO_URLS
     max_patterns: int = MAX_PATTERNS
+    trap_budget: int = BUDGET
 
 
 class Intake:
@@ -142,7 +146,7 @@ class Intake:
         self._hooks = hooks or LinkHooks()
         self.metas: dict[UrlId, bytes] = {}  # that hooks attached to links of the current offer
         self.dates = DateBudget()
-        self.novelty = Novelty(max_patterns=rules.max_patterns)
+        self.traps = TrapWatch(max_patterns=rules.max_patterns, budget=rules.trap_budget)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
         self._memo: set[UrlId] = set()
         self._seed_memos: dict[int, set[UrlId]] = {}
@@ -181,15 +185,31 @@ class Intake:
             url = self._candidate(link, context, now)
             if spammer and link.host != spammer:
                 url = replace(url, priority=url.priority + DEMOTION)
+            elif self.traps.is_suspected(link.url, link.host, context.found_on):
+                screened.is_final = False  # another page may name it, too
+                if not self.traps.gets_a_turn(link.url, link.host):
+                    url = replace(url, priority=url.priority + DEMOTION)
             screened.candidates.append(url)
-            if (
-                is_dated(link.url)
-                and context.kind is _PAGE
-                and not (self.foreign and shard_of(link.id) in self.foreign)
-            ):
+            if is_dated(link.url) and self._counts_as_dated(link, context):
                 self.dates.admit(link.host)
                 screened.dated.append(url)
         return screened
+
+    def follows(self, depth: int, seed: int) -> bool:
+        """Return whether links of some depth are followed."""
+        return depth <= (self._limits.seed_depths.get(seed, self._limits.max_depth) if seed else self._limits.max_depth)
+
+    def sample(self, link: Link, context: LinkContext, now: float) -> QueuedUrl:
+        """Return the candidate for a link of a pattern that is held: behind everything else."""
+        self._remember(link.id, context.seed)
+        url = self._candidate(link, context, now)
+        return replace(url, priority=url.priority + DEMOTION)
+
+    def _counts_as_dated(self, link: Link, context: LinkContext) -> bool:
+        """Return whether a dated URL counts against the calendar's budget: only if another dated page led to it."""
+        if context.kind is not _PAGE or self._is_foreign(link):
+            return False
+        return context.held_by is HoldRule.CALENDAR or is_dated(context.found_on)
 
     def _demoted_source(self, context: LinkContext) -> str:
         """Return the host that links were found on if it is demoted: what they lead to elsewhere comes late, too."""
@@ -215,11 +235,8 @@ class Intake:
             screened.refused.append(Refused(link, rule, detail))
             return
         if rule in _HOLD_RULES:
-            # Not remembered: it is offered again. The calendar and a quarantine decide it the same way until then.
-            is_first_pass = rule == "first_pass"
-            if is_first_pass:
-                screened.is_final = False
-            if not is_first_pass or self.holds_first_pass:
+            screened.is_final = False  # it is offered again, and another page may name it
+            if rule != "first_pass" or self.holds_first_pass:
                 screened.held.append(Refused(link, rule))
             return
         if rule in _NOT_REMEMBERED:
@@ -239,8 +256,12 @@ class Intake:
         if rule is not None:
             return rule
         if self.foreign and self._is_foreign(link):
-            return shape_trap(url) or self._first_pass_elsewhere(host, context)
-        rule = shape_trap(url) or self.dates.refusal(url, host) or self.novelty.refusal(url, host)
+            return shape_trap(url, context.found_on) or self._first_pass_elsewhere(host, context)
+        rule = (
+            shape_trap(url, context.found_on)
+            or self.dates.refusal(url, host, context.found_on)
+            or self.traps.refusal(url, host, context.found_on)
+        )
         if rule is None and host in self.heavy_hosts and context.depth > DEEP:
             rule = "oversize_host"
         if rule is not None:
@@ -318,7 +339,7 @@ class Intake:
     def release(self, shards: Collection[int]) -> None:
         """Forget what depends on the hosts of shards."""
         self.dates.release(shards)
-        self.novelty.release(shards)
+        self.traps.release(shards)
         self.heavy_hosts = {host for host in self.heavy_hosts if shard_of(host_id(host)) not in shards}
         if self.first_pass is not None:
             self.first_pass.release(shards)

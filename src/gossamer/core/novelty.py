@@ -1,14 +1,10 @@
-"""Does a kind of URL at a host still bring anything new? Decided by the content of its pages.
-
-A URL has two patterns: its path with numbers replaced and the names of its parameters, and a coarser one, so that
-neither numbers nor ever new combinations of parameters escape. Of each pattern windows of `WINDOW` pages are judged;
-one that brought nothing new puts the pattern into quarantine: its URLs are held, not forgotten, and the operator may
-release it.
+"""Do the pages of a kind still say anything new, and do they lead to ever more of their kind? Measured in windows.
 
 **What is new?** What a reader would call new. Two measures of a page, neither of which is sufficient:
 
 - Its *words*: a hash of the text without digits and without the echo of its own URL. Pages that differ only in digits
   have equal words: a calendar, a page with the time of day, but also a table of measurements, or numbered records.
+  Its *numbers* tell these apart from pages whose numbers are those of their URL.
 - Its *shingles*: 8 lanes of the page's MinHash. A lane is the minimum of all shingles (five words, with digits) in
   one permutation, so it is a random shingle of the page. A lane value that no earlier page of the pattern had is
   new text; one that nearly all pages have is boilerplate and ignored. If products are shown in ever new
@@ -19,27 +15,25 @@ A window is new if one of these holds:
 1. Pages with new words, at least `MIN_NEW_SHARE` of the window, have at least `MIN_NEW_LANES` new lanes among those
    that are not boilerplate; or at least as many pages consist nearly wholly of new lanes.
 2. Pages that differ in digits only have, on average, at least `MIN_NEW_SHINGLES` new shingles: a table of numbers has
-   many, a counter or a date has few.
+   many, a counter or a date has few. Numbers that a page takes from its own URL do not count.
 
-Measured on generated sites (`benchmarks/traps.py`). Without lanes (no MinHash) only a text that is repeated exactly
-counts as nothing new.
+Without lanes (no MinHash) only a text that is repeated exactly counts as nothing new.
 
-Pure. Only hosts with `MIN_PAGES` pages are watched. Memory: at most `MAX_PATTERNS` patterns of 22 kB each; 7 µs per
-page in a window, 4 in between, 0.05 µs per link of a host without quarantine.
+**What is growth?** The new URLs of the window's own pattern that its pages lead to, per page. In a finite section it
+falls to nothing; what makes itself goes on. `core/trap_watch` decides from both measures.
+
+Pure. 7 µs per page in a window, 4 in between. A window takes 22 kB once it has `FEW` pages.
 """
 
 from __future__ import annotations
 
-import re
-from collections import OrderedDict
-from collections.abc import Collection
+from functools import reduce
 from struct import Struct as Layout
 
 from msgspec import Struct, field
 from xxhash import xxh3_64_intdigest
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.url import path_of
+from gossamer.core.url_patterns import common_folder
 from gossamer.kernel import kernel
 
 WINDOW = 50
@@ -49,12 +43,13 @@ MIN_NEW_SHARE = 0.05
 MIN_NEW_LANES = 0.25
 MIN_LANES = 8  # of a window that are no boilerplate: fewer prove nothing
 MIN_NEW_SHINGLES = 7.5
-MIN_PAGES = 50
-MAX_PATTERNS = 5_000
-SAMPLES = 5
 WATCHED_WINDOWS = 4
 MAX_SKIPPED_WINDOWS = 7  # a pattern that proves new again and again is looked at ever less: every eighth window
 LANES = 8
+MAX_MIRRORS = 2  # copies of a page in one pattern: more of them are no mirrors
+MIN_BRANCHES = 1.5  # new URLs per page: what leads to one new page each is cut by its depth
+MOST = 0.95
+MIN_FOLDERS = 8  # of the pages of a tree, none of which has most of them: that would be a section of its own
 _WHOLLY_NEW = 0.8  # of a page's lanes
 _BOILERPLATE = 0.8  # of the pages have the lane's value
 _CLEARLY_NEW_LANES = 0.35
@@ -66,35 +61,6 @@ _AFTER_THE_LAST = bytes(255) + b"\1"  # generation 255 is the one before generat
 _SALT = 0x9E3779B1  # times the lane: equal values of two lanes have two slots
 _LAYOUT = Layout(f"<{LANES}I")
 
-SPAM_PATTERN = ":spam"  # no pattern of URLs: all links to a host most of whose pages are spam
-_NUMBER = re.compile(r"\d+")
-_TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
-
-
-class Quarantine(Struct, array_like=True):
-    """A pattern whose URLs are held. `is_released`: the operator released it; it is no longer watched."""
-
-    host: str
-    pattern: str
-    since: float
-    fetched: int
-    new: int
-    samples: list[str]
-    held: int = 0
-    is_released: bool = False
-    reason: str = ""  # if it is not that pages said nothing new
-    demotes_only: bool = False  # the host is demoted, and its links are not held
-
-    @property
-    def name(self) -> str:
-        """The name that the operator reads and writes."""
-        return self.host + self.pattern
-
-    @property
-    def rule(self) -> str:
-        """The rule that holds its links, see `state.HoldRule`."""
-        return "spam" if self.pattern == SPAM_PATTERN else "quarantine"
-
 
 class PageMark(Struct, frozen=True):
     """What a page is compared by."""
@@ -102,7 +68,9 @@ class PageMark(Struct, frozen=True):
     words: bytes  # hash of its text without digits and echoes
     lanes: bytes = b""  # the first `LANES` of its MinHash, or none
     size: int = 0  # of its text, in words
-    is_copy: bool = False  # of another page of the host, byte for byte
+    is_copy: bool = False  # of another page, byte for byte
+    numbers: bytes = b""  # hash of the numbers in it that its URL has not; empty if that has none
+    original: bytes = b""  # which page of the host it copies, if that is to be considered
 
 
 def record_lanes(  # noqa: PLR0917 - as the kernel has it
@@ -178,6 +146,81 @@ class _Words(Struct):
         self.older, self.seen = self.seen, bytearray(_SEEN_SLOTS // 8)
 
 
+class PageLinks(Struct, frozen=True):
+    """What a page leads to, and whether its text is one that people write."""
+
+    found: int = 0  # links on the page
+    new: int = 0  # of them, those that were not known, of any pattern
+    are_followed: bool = True  # not beyond the greatest depth
+    is_prose: bool = True  # its text repeats some words, as sentences do
+
+
+class Growth(Struct):
+    """What the pages of a window lead to."""
+
+    pages: int = 0  # whose links are followed
+    new: int = 0  # URLs of the pattern that were not known
+    fertile: int = 0  # pages that led to some
+    prose: int = 0  # pages with sentences
+    others: int = 0  # links to what is known or of another pattern, in all
+    least_others: int = -1  # on one page: its menu
+    folders: dict[str, int] = field(default_factory=dict)  # pages in each, of a tree
+    dull_folders: dict[str, int] = field(default_factory=dict)  # of them, those with a text that was seen before
+    _before: int = 0  # `new` before the page at hand
+
+    def add(self, links: PageLinks, folder: str, *, is_dull: bool) -> None:
+        """Record a page after its links."""
+        if not links.are_followed:
+            return
+        self.pages += 1
+        new = self.new - self._before  # with those that are held back
+        self._before = self.new
+        self.fertile += new > 0
+        self.prose += links.is_prose
+        others = links.found - max(new, links.new)
+        self.others += others
+        self.least_others = others if self.least_others < 0 else min(self.least_others, others)
+        if folder:
+            self.folders[folder] = self.folders.get(folder, 0) + 1
+            if is_dull:
+                self.dull_folders[folder] = self.dull_folders.get(folder, 0) + 1
+
+    @property
+    def per_page(self) -> float:
+        """How many new URLs of the pattern a page led to."""
+        return self.new / self.pages if self.pages else 0.0
+
+    @property
+    def judged_folders(self) -> dict[str, int]:
+        """Where the pages lie that are evidence: those that repeat others, if they are most of them."""
+        return self.dull_folders if 2 * sum(self.dull_folders.values()) >= self.pages else self.folders
+
+    @property
+    def folder(self) -> str:
+        """The deepest folder that contains the judged pages."""
+        return reduce(common_folder, self.judged_folders)
+
+    @property
+    def is_spread(self) -> bool:
+        """Return whether the judged pages lie in many folders."""
+        folders = self.judged_folders
+        return len(folders) >= MIN_FOLDERS and 2 * max(folders.values()) <= sum(folders.values())
+
+    @property
+    def is_a_tree_of_noise(self) -> bool:
+        """Return whether every page led to new URLs that no other page knows, and none has a text that people write.
+
+        All pages have the links of the menu, which are known. Pages that people make refer to each other beyond that.
+        """
+        known = self.others - self.pages * max(0, self.least_others)
+        return (
+            self.new >= MIN_BRANCHES * self.pages
+            and self.fertile >= MOST * self.pages
+            and self.prose <= (1 - MOST) * self.pages
+            and known <= (1 - MOST) * self.new
+        )
+
+
 class PageWindow(Struct):
     """The pages that are judged together."""
 
@@ -192,31 +235,46 @@ class PageWindow(Struct):
     skipped: int = 0  # pages that are not looked at any more before the next window
     first: list[bytes] = field(default_factory=list)  # words of the first pages, as long as there is no `known`
     known: _Words | None = None  # made for the `FEW`th page, like the next: most patterns have one page only
-    pages: int = 0
+    pages: int = 0  # in all windows
+    copies: bytearray | None = None  # how often a page was copied here, by a hash of its id
     values: _Lanes | None = None
     samples: list[str] = field(default_factory=list)
+    growth: Growth = field(default_factory=Growth)
 
-    def add(self, mark: PageMark) -> None:
-        """Record a page."""
+    def add(self, mark: PageMark) -> bool:
+        """Record a page; return whether its text was seen before."""
         self.pages += 1
-        is_repeated = self._is_known(mark.words) or mark.is_copy
+        is_copy = mark.is_copy and self._is_copied_often(mark.original)
+        is_repeated = self._is_known(mark.words) or is_copy
         new = rest = 0
-        if mark.lanes and not mark.is_copy:
+        if mark.lanes and not is_copy:
             if self.values is None:
                 if self.pages < FEW:
-                    return
+                    return is_repeated
                 self.values = _Lanes()
             new, rest = self.values.add(mark.lanes)
             if self.values.pages <= WARM_UP:
-                return
+                return is_repeated
         self.fetched += 1
         if is_repeated:
             self.repeated += 1
-            self.new_shingles += new * mark.size / LANES
-            return
+            if not mark.numbers or not self._is_known(mark.words + mark.numbers):
+                self.new_shingles += new * mark.size / LANES
+            return True
         self.new_lanes += new
         self.lanes += rest
         self.wholly_new += not mark.lanes or (rest > 0 and new >= _WHOLLY_NEW * rest)
+        return False
+
+    def _is_copied_often(self, original: bytes) -> bool:
+        """Record a copy; return whether it says nothing: a mirror has each page once, and is as finite as they are."""
+        if not original:
+            return True
+        if self.copies is None:
+            self.copies = bytearray(_SEEN_SLOTS)
+        at = xxh3_64_intdigest(original) & _SEEN_MASK
+        self.copies[at] = min(self.copies[at] + 1, 255)
+        return self.copies[at] > MAX_MIRRORS
 
     def _is_known(self, words: bytes) -> bool:
         if self.known is None:
@@ -253,125 +311,19 @@ class PageWindow(Struct):
             return True
         return self.lanes < MIN_LANES or self.new_lanes >= _CLEARLY_NEW_LANES * self.lanes
 
-    def restart(self) -> None:
+    def restart(self, *, is_watched: bool = False) -> None:
         """Begin the next window; what was seen stays known.
 
         Only a pattern whose pages are clearly new is looked at less often: one that dries up is watched closely.
         """
-        self.streak = self.streak + 1 if self._is_clearly_new() else 0
+        self.streak = 0 if is_watched or not self._is_clearly_new() else self.streak + 1
         self.fetched = self.repeated = self.wholly_new = self.new_lanes = self.lanes = 0
         self.new_shingles = 0.0
         self.samples.clear()
+        self.growth = Growth()
         self.windows += 1
         self.skipped = WINDOW * max(0, min(self.streak - WATCHED_WINDOWS, MAX_SKIPPED_WINDOWS))
         if self.windows % _SEEN_WINDOWS == 0:
             for seen in (self.values, self.known):
                 if seen is not None:
                     seen.age()
-
-
-def patterns_of(url: str) -> tuple[str, str]:
-    """Return the two patterns of a canonical URL: by its shape, and the coarser one."""
-    path, mark, query = path_of(url).partition("?")
-    # Both contain digits, which most paths do not: a search is a third of the time of two substitutions.
-    shape = path if _NUMBER.search(path) is None else _NUMBER.sub("#", _TOKEN.sub("*", path))
-    if mark:
-        names = sorted({part.partition("=")[0] for part in query.split("&")})
-        return f"{shape}?{'&'.join(names)[:200]}", f"{shape}?*"
-    first, slash, rest = path[1:].partition("/")
-    return shape, f"/{first}/**" if slash and rest else "/*"
-
-
-class Novelty:
-    """What each pattern brought, and which are in quarantine."""
-
-    def __init__(self, window: int = WINDOW, max_patterns: int = MAX_PATTERNS) -> None:
-        self._window = window
-        self._max_patterns = max_patterns
-        self._windows: OrderedDict[tuple[str, str], PageWindow] = OrderedDict()  # by host and pattern
-        self._held: dict[str, dict[str, Quarantine]] = {}
-        self.holds_spam = False  # whether links to hosts with spam are held
-
-    def load(self, quarantine: Quarantine) -> None:
-        """Restore what an earlier run decided."""
-        self._held.setdefault(quarantine.host, {})[quarantine.pattern] = quarantine
-
-    def release(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
-        for host in [name for name in self._held if shard_of(host_id(name)) in shards]:
-            del self._held[host]
-        for host, pattern in [key for key in self._windows if shard_of(host_id(key[0])) in shards]:
-            del self._windows[host, pattern]
-
-    def refusal(self, url: str, host: str) -> str | None:
-        """Return the name of the trap if a URL matches a pattern in quarantine, else None."""
-        quarantine = self._quarantine_of(url, host) if host in self._held else None
-        return None if quarantine is None else quarantine.rule
-
-    def of_spam(self, host: str) -> Quarantine | None:
-        """Return what was decided about a host because of spam."""
-        return self._held.get(host, {}).get(SPAM_PATTERN)
-
-    def is_held_as_spam(self, host: str) -> bool:
-        """Return whether all links to a host are held because of spam."""
-        spam = self.of_spam(host)
-        return self.holds_spam and spam is not None and not spam.is_released and not spam.demotes_only
-
-    def _quarantine_of(self, url: str, host: str) -> Quarantine | None:
-        """Return the quarantine that holds a URL; a released pattern wins over the other one of its URLs."""
-        held = self._held.get(host, {})
-        if SPAM_PATTERN in held and self.is_held_as_spam(host):
-            return held[SPAM_PATTERN]
-        of_url = [quarantine for pattern in patterns_of(url) if (quarantine := held.get(pattern)) is not None]
-        return of_url[0] if of_url and not any(quarantine.is_released for quarantine in of_url) else None
-
-    def count_held(self, url: str, host: str) -> Quarantine | None:
-        """Count a link that is held back; return the quarantine that holds it."""
-        quarantine = self._quarantine_of(url, host)
-        if quarantine is not None:
-            quarantine.held += 1
-        return quarantine
-
-    def has_released(self, host: str) -> bool:
-        """Return whether the operator released a pattern of a host."""
-        return any(quarantine.is_released for quarantine in self._held.get(host, {}).values())
-
-    def record(self, url: str, host: str, mark: PageMark, now: float) -> Quarantine | None:
-        """Record a page; return the quarantine that begins with it, or None."""
-        begun = None
-        patterns = patterns_of(url)
-        held = self._held.get(host)
-        if held is not None and (patterns[0] in held or patterns[1] in held):
-            return None  # what is held or released is not watched any more, by neither pattern
-        for pattern in dict.fromkeys(patterns):
-            window = self._window_of((host, pattern))
-            if window.skipped:
-                window.skipped -= 1
-                continue
-            if len(window.samples) < SAMPLES:
-                window.samples.append(url)
-            window.add(mark)
-            if window.fetched >= self._window:
-                begun = self._judge(host, pattern, window, now) or begun
-        if begun is not None:  # the coarser one, if both patterns bring nothing new
-            self._held.setdefault(host, {})[begun.pattern] = begun
-        return begun
-
-    def _window_of(self, name: tuple[str, str]) -> PageWindow:
-        window = self._windows.get(name)
-        if window is None:
-            window = self._windows[name] = PageWindow()
-            if len(self._windows) > self._max_patterns:
-                self._windows.popitem(last=False)
-        else:
-            self._windows.move_to_end(name)
-        return window
-
-    def _judge(self, host: str, pattern: str, window: PageWindow, now: float) -> Quarantine | None:
-        """Close a full window: begin a quarantine, or the next window."""
-        if window.is_new():
-            window.restart()
-            return None
-        del self._windows[host, pattern]
-        new = window.fetched - window.repeated
-        return Quarantine(host, pattern, now, window.fetched, min(new, window.wholly_new), window.samples)

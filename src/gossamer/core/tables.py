@@ -13,7 +13,7 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer.core.identity import SHARD_PREFIX_BYTES, domain_id, host_id, shard_prefix
-from gossamer.core.novelty import Quarantine
+from gossamer.core.quarantine import Quarantine
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
 from gossamer.core.url import url_id
 from gossamer.records import HostId, UrlId

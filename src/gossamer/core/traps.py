@@ -1,7 +1,8 @@
-"""Is this URL one of infinitely many, by its shape alone?
+"""Is this URL one of infinitely many, by its shape?
 
-The shape of a trap (a segment that occurs more than three times) is a reason to refuse a URL. The shape of a
-calendar (year and month) is none by itself: see `calendar` for how many of those a host may have.
+A path that repeats a segment, or that is very deep, is refused only if it was found on a page whose own path is at that
+limit: a relative link that a server answers at any depth goes on by itself, while any other page may name such a path.
+The shape of a calendar (year and month) is no reason by itself: see `calendar` for how many of those a host may have.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections import Counter
 from gossamer.core.url import path_of
 
 MAX_SEGMENT_REPEATS = 3
-MAX_SEGMENTS = 30
+MAX_NUMBER_REPEATS = 6  # a chapter, a section and a page may have the same number
+MAX_SEGMENTS = 100
 
 _DATED_PATH = re.compile(
     r"/(?:19|20)\d\d(?:[/_-](?:0?[1-9]|1[0-2])(?![\d])(?:[/_-](?:0?[1-9]|[12]\d|3[01])(?![\d]))?)/?(?:$|\?)"
@@ -25,16 +27,28 @@ _YEAR_QUERY = re.compile(r"[?&]y(?:ear)?=(?:19|20)\d\d", re.IGNORECASE)
 _MONTH_QUERY = re.compile(r"[?&]m(?:onth)?=", re.IGNORECASE)
 
 
-def shape_trap(url: str) -> str | None:
-    """Return the name of the trap that the shape of a URL indicates, or None."""
+def shape_trap(url: str, found_on: str | None = None) -> str | None:
+    """Return the name of the trap that the shape of a URL indicates, or None. `found_on`: the page; None: any page."""
     path = path_of(url).partition("?")[0]
     if path.count("/") <= MAX_SEGMENT_REPEATS:
         return None
     segments = path[1:].split("/")
     if len(segments) > MAX_SEGMENTS:
-        return "path_too_deep"
+        return "path_too_deep" if found_on is None or _segments(found_on) >= MAX_SEGMENTS else None
     repeats = Counter(segment for segment in segments if segment)
-    return "repeated_segment" if repeats and max(repeats.values()) > MAX_SEGMENT_REPEATS else None
+    for segment, times in repeats.items():
+        most = MAX_NUMBER_REPEATS if segment.isdigit() else MAX_SEGMENT_REPEATS
+        if times > most and (found_on is None or _segments(found_on, segment) >= most):
+            return "repeated_segment"
+    return None
+
+
+def _segments(url: str, like: str | None = None) -> int:
+    """Return how many segments a path has, or how many that are equal to one."""
+    if not url:
+        return 0
+    segments = path_of(url).partition("?")[0][1:].split("/")
+    return len(segments) if like is None else segments.count(like)
 
 
 def is_dated(url: str) -> bool:

@@ -31,6 +31,7 @@ _NAMES = (
     "dec december dezember dez décembre decembre déc diciembre dic dicembre dezembro",
 )
 _MONTHS = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
+MONTH_NAMES = frozenset(_MONTHS)
 _ZONE_HOURS = {
     "z": 0.0, "ut": 0.0, "utc": 0.0, "gmt": 0.0, "wet": 0.0, "west": 1.0, "bst": 1.0, "cet": 1.0, "mez": 1.0,
     "cest": 2.0, "mesz": 2.0, "eet": 2.0, "eest": 3.0, "msk": 3.0, "ist": 5.5, "jst": 9.0, "kst": 9.0, "aest": 10.0,

@@ -15,7 +15,7 @@ from gossamer.core.catalog import record_of
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import host_id, shard_of
-from gossamer.core.intake import Intake, LinkContext, Refused
+from gossamer.core.intake import Intake, LinkContext, Refused, Screened
 from gossamer.core.queue_tails import QueueTails
 from gossamer.core.revisit.hints import HintKind
 from gossamer.core.tables import LINK_META
@@ -143,11 +143,11 @@ class Admission:
         if self._foreign:
             screened.candidates = self._send_foreign(screened.candidates, context, lastmods)
         self.links_final = screened.is_final
-        if screened.held and not self.holding.hold(screened.held, context, now, lastmods):
-            self.links_final = False  # what there was no room for may be held when it is found again
+        if screened.held:
+            self._hold(screened, context, now, lastmods)
         screened.candidates = self._with_dates(screened.candidates, context, lastmods)
-        self._state.totals.excluded += len(screened.refused)
         if screened.refused:
+            self._state.totals.excluded += len(screened.refused)
             self._events.excluded(screened.refused, context.depth, now)
         self.capped, self.refused = screened.capped, (*screened.refused, *screened.held)
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
@@ -158,10 +158,24 @@ class Admission:
             self._store_metas(new)
         if screened.dated:
             self._intake.withdraw_dated(screened, new)
-        if context.source is not Source.LINK and self.holding.has_links:
-            for url in new:
-                self.holding.drop_queued(url.id)
+        if new:
+            self._show_rules(new, context)
         return new
+
+    def _show_rules(self, new: Sequence[QueuedUrl], context: LinkContext) -> None:
+        """Show new URLs to the rules that watch what pages lead to, and that held some of them back until now."""
+        if context.source is Source.LINK and context.found_on:
+            self._intake.traps.record_links(context.found_on, host_of(context.found_on), new)
+        if self.holding.has_links:  # it was also found where no rule holds it back
+            for url in new:
+                self.holding.drop_queued(url)
+
+    def _hold(self, screened: Screened, context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None) -> None:
+        """Store what rules hold back, but for samples, which are queued."""
+        kept = self.holding.hold(screened.held, context, now, lastmods)
+        screened.candidates += [self._intake.sample(link, context, now) for link in kept.samples]
+        if not kept.is_complete:
+            self.links_final = False  # what there was no room for may be held when it is found again
 
     def attach(self, url_id: UrlId, meta: bytes) -> None:
         """Attach metadata to a URL of the next offer; it is stored if that is new."""
@@ -198,7 +212,9 @@ class Admission:
     def offer_held(self, now: float) -> None:
         """Offer a slice of the links that were held back and may be queued now."""
         for held in self.holding.take_due():
-            context = LinkContext(held.depth, held.source, held.parent, held.hops, held.kind, seed=held.seed)
+            context = LinkContext(
+                held.depth, held.source, held.parent, held.hops, held.kind, seed=held.seed, held_by=held.rule
+            )
             self.offer([Link(held.url, held.id, host_of(held.url))], context, now, {held.id: held.lastmod})
 
     def offer_introduced(self, now: float) -> None:

@@ -36,6 +36,7 @@ from gossamer.engine.seed_rules import SeedRules
 from gossamer.engine.seeding import Seeding
 from gossamer.engine.shard import Shards
 from gossamer.engine.spam_watch import SpamWatch
+from gossamer.engine.trap_verdicts import TrapVerdicts
 from gossamer.engine.visit_results import VisitResults
 from gossamer.ports import Ledger
 from gossamer.state import CrawlState
@@ -57,6 +58,7 @@ class CrawlParts(Struct, frozen=True, kw_only=True):
     first_pass: FirstPassProgress
     shards: Shards
     robots: RobotsResults
+    verdicts: TrapVerdicts
     rereading: Rereading
     seeding: Seeding
     pages: PageResults
@@ -96,7 +98,8 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
     state, admission, holding, hosts, scope = way.state, way.admission, way.admission.holding, way.hosts, way.scope
     near = NearDuplicates(ledger, rules.near_dup)
     removal = Removal(frontier, ledger, hosts=hosts, scope=scope, emitter=emitter, state=state)
-    evidence = Evidence(intake, ledger, removal, holding, emitter, is_on=rules.watches_traps)
+    verdicts = TrapVerdicts(intake, ledger, removal=removal, admission=admission, emitter=emitter, state=state)
+    evidence = Evidence(intake, ledger, verdicts, holding, emitter, is_on=rules.watches_traps)
     first_pass = FirstPassProgress(intake, ledger, admission, holding, continues=rules.continues_after_target)
     robots = RobotsResults(
         rules, ledger, admission=admission, first_pass=first_pass, scope=scope, emitter=emitter, state=state
@@ -149,6 +152,7 @@ def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledge
         revival=Revival(ledger, hosts, holding, emitter),
         removal=removal,
         evidence=evidence,
+        verdicts=verdicts,
         first_pass=first_pass,
         shards=Shards(ledger, frontier, intake, hosts=hosts, admission=admission, memories=memories),
         robots=robots,

@@ -82,6 +82,7 @@ class Crawl:
         self.letters, self.learn_ranks = parts.letters, parts.hosts.learn_ranks
         self.revisits, self._visits, self._commands = parts.revisits, parts.visits, parts.commands
         self._notices, self._requisites = parts.notices, parts.requisites
+        self._verdicts = parts.verdicts
         self._orders: dict[int, Order] = {}
         self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
@@ -283,9 +284,14 @@ class Crawl:
         if is_more_to_come and (self.rereading.finds_requisites or not is_full):
             return None
         over = self.frontier.why_over(now, max_wait_s)
-        if over not in (None, "max_pages") and self._introduced.make_due():
+        if over not in (None, "max_pages") and (self._introduced.make_due() or self._verdicts.grant()):
             self._owes_slice, over = True, None
-        return over
+        return self.end_of_queue if over == "exhausted" else over
+
+    @property
+    def end_of_queue(self) -> str:
+        """Why the crawl is over if nothing is queued: some URLs may be held back."""
+        return "held" if self._holding.is_incomplete else "exhausted"
 
     # -- facts ------------------------------------------------------------------------------------
 

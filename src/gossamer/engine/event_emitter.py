@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
-from gossamer.core.novelty import Quarantine
+from gossamer.core.quarantine import Quarantine
 from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
 from gossamer.figures import Figures
 from gossamer.ports import FetchLog
@@ -255,16 +255,16 @@ class EventEmitter:
         """A page is a "not found" with status 200."""
         self.emit(EventName.SOFT_404, now, url=url.url, host=url.host, depth=url.depth, reason="soft_404")
 
-    def quarantined(self, quarantine: Quarantine, now: float) -> None:
-        """A pattern of URLs brings nothing new."""
+    def trap(self, name: EventName, quarantine: Quarantine, now: float) -> None:
+        """A pattern of URLs is suspected, held, or neither any more."""
         self.emit(
-            EventName.TRAP_QUARANTINED,
+            name,
             now,
             url=quarantine.samples[0] if quarantine.samples else "",
             host=quarantine.host,
             rule=quarantine.name,
             links=quarantine.held,
-            reason=f"{quarantine.new} of {quarantine.fetched} pages said something new",
+            reason=f"{quarantine.reason}; {quarantine.fetched} pages judged",
         )
 
     def spam_page(self, url: QueuedUrl, result: Result, now: float) -> None:

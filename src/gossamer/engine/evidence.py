@@ -1,10 +1,9 @@
 """What do the pages of a host show about it? Traps, "not found" with 200, answers that are too large.
 
-Called for every page; decides whether its links are followed and whether a pattern of URLs goes into
-quarantine. A quarantine is written to the ledger with the changes it causes: what was queued
-becomes dead letters with the outcome `quarantined`, so that `release_quarantine` can queue them again.
-What decisions depend on (calendar counts, suspicions of a soft 404) is stored per host before each commit.
-Costs 5 µs per page of a host with many pages, else 1 µs.
+Called for every page; decides whether its links are followed, and reports the page to the watch on traps, whose
+verdicts `trap_verdicts` applies. Earlier versions made dead letters of what was queued, with the outcome
+`quarantined`: `release_quarantine` queues those again. What decisions depend on (calendar counts, suspicions of a
+soft 404) is stored per host before each commit. Costs 5 µs per page of a host with many pages, else 1 µs.
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ from gossamer.core.catalog import queued_from
 from gossamer.core.counts import Counts
 from gossamer.core.identity import host_id
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import LANES, MIN_PAGES, PageMark, Quarantine, patterns_of
-from gossamer.core.requisite import is_requisite
+from gossamer.core.novelty import LANES, PageLinks, PageMark
+from gossamer.core.quarantine import Quarantine
 from gossamer.core.soft_not_found import SoftNotFound
 from gossamer.core.tables import EVIDENCE, QUARANTINES
+from gossamer.core.trap_watch import MIN_PAGES
 from gossamer.core.traps import is_dated
 from gossamer.core.url import host_of, link_to, origin_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.holding import Holding
-from gossamer.engine.removal import Removal
 from gossamer.engine.shard_memory import ShardMemory
+from gossamer.engine.trap_verdicts import TrapVerdicts
 from gossamer.figures import Figures
 from gossamer.ports import FrontierStore, Ledger
 from gossamer.records import (
@@ -38,7 +38,6 @@ from gossamer.records import (
     OrderKind,
     Outcome,
     QueuedUrl,
-    QueuePosition,
     Result,
     Source,
     Truncation,
@@ -47,12 +46,13 @@ from gossamer.records import (
 from gossamer.state import ALL_PATTERNS, HoldRule, HostEvidence
 
 OVERSIZE_ANSWERS = 3  # one or two may be exceptions
-_BATCH = 1000
+OVERSIZE_SHARE = 0.5  # of a host's pages: a few logs or a manual in one page are no reason to leave out the others
 _LANE_BYTES = 4 * LANES  # of a MinHash signature
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
 _REDIRECT = Outcome.REDIRECT
 _PAGE = OrderKind.PAGE
+_LINK = Source.LINK
 _PROBE = Source.PROBE
 _LENGTH = Truncation.LENGTH
 
@@ -74,7 +74,7 @@ class Evidence(ShardMemory):
         self,
         intake: Intake,
         ledger: FrontierStore,
-        removal: Removal,
+        verdicts: TrapVerdicts,
         holding: Holding,
         emitter: EventEmitter,
         *,
@@ -82,7 +82,7 @@ class Evidence(ShardMemory):
     ) -> None:
         self._intake = intake
         self._ledger = ledger
-        self._removal = removal
+        self._verdicts = verdicts
         self._holding = holding
         self._events = emitter
         self._is_on = is_on
@@ -93,7 +93,7 @@ class Evidence(ShardMemory):
     def load(self, shard: int | None) -> None:
         """Restore what was learned in earlier runs, or by the previous owner."""
         for quarantine in self._ledger.records(QUARANTINES, shard):
-            self._intake.novelty.load(quarantine)
+            self._intake.traps.load(quarantine)
         for evidence in self._ledger.records(EVIDENCE, shard):
             self._intake.dates.restore(evidence)
             self._soft.restore(evidence.host, evidence.repeated_texts, is_probed=evidence.is_probed)
@@ -114,14 +114,17 @@ class Evidence(ShardMemory):
     # -- facts ------------------------------------------------------------------------------------
 
     def load_host(self, host: HostRecord) -> None:
-        """Remember a host that sends over-size answers."""
-        if host.oversize >= OVERSIZE_ANSWERS:
+        """Remember a host that mostly sends over-size answers."""
+        if host.oversize >= OVERSIZE_ANSWERS and host.oversize >= OVERSIZE_SHARE * host.pages:
             self._intake.heavy_hosts.add(host.name)
+        else:
+            self._intake.heavy_hosts.discard(host.name)
 
     def record_size(self, record: HostRecord, result: Result) -> None:
         """Count an answer that was over the cap."""
         if result.truncated is _LENGTH:
             record.oversize += 1
+        if record.oversize:
             self.load_host(record)
 
     def record_page(self, url: QueuedUrl, result: Result, record: HostRecord, now: float) -> NotFoundVerdict:
@@ -141,9 +144,9 @@ class Evidence(ShardMemory):
             return NotFoundVerdict(probe=link_to(_unlikely(url.url)))
         return NOTHING
 
-    def record_novelty(self, url: QueuedUrl, result: Result, record: HostRecord, *, is_copy: bool, now: float) -> None:
-        """Record what a page or redirect brought; begin a quarantine if its pattern brings too little."""
-        if self._intake.dates.has_dated(url.host) and is_dated(url.url) and url.kind is _PAGE:
+    def record_novelty(self, url: QueuedUrl, result: Result, record: HostRecord, new_links: int, now: float) -> None:
+        """Record what a page or redirect brought and led to; its pattern may be suspected, held or cleared."""
+        if self._counts_as_dated(url) and url.kind is _PAGE:
             self._record_dated(url, result)
         if not self._is_on or record.pages < MIN_PAGES or url.kind is not _PAGE:
             return
@@ -151,21 +154,28 @@ class Evidence(ShardMemory):
             mark = PageMark(xxh3_64_digest(result.redirect_to.encode()))
         elif result.outcome is _OK:
             # A copy of another host's page is no evidence of a trap here: a mirror is finite.
-            mark = _mark_of(result, is_copy=is_copy and result.duplicate_of[:8] == url.id[:8])
+            mark = _mark_of(result, result.duplicate_of if result.duplicate_of[:8] == url.id[:8] else b"")
         else:
             return
-        begun = self._intake.novelty.record(url.url, url.host, mark, now)
-        if begun is not None:
-            begun.held = self._kill_pattern(begun.host, begun.pattern, begun.name, now)
-            self._holding.count_quarantined(begun.held)
-            self._ledger.put_record(QUARANTINES, begun)
-            self._events.quarantined(begun, now)
+        links = PageLinks(
+            result.links_found, new_links, self._intake.follows(url.depth + 1, url.seed), is_prose=result.is_prose
+        )
+        verdict = self._intake.traps.record(url.url, url.host, mark, links, now, record.pages)
+        if verdict is not None:
+            self._verdicts.apply(verdict, now)
 
     def record_unfetched(self, url: QueuedUrl) -> None:
         """Record a URL that is not fetched after all: it says nothing about a calendar."""
-        if self._intake.dates.has_dated(url.host) and is_dated(url.url):
+        if self._counts_as_dated(url):
             self._intake.dates.withdraw(url.host)
             self._holding.release(url.host, HoldRule.CALENDAR)
+
+    def _counts_as_dated(self, url: QueuedUrl) -> bool:
+        """Return whether a URL counts against the calendar's budget: a dated page led to it."""
+        if not self._intake.dates.has_dated(url.host) or url.source is not _LINK or not is_dated(url.url):
+            return False
+        page = self._ledger.look_up(url.parent)
+        return page is not None and is_dated(page.url)
 
     def _record_dated(self, url: QueuedUrl, result: Result) -> None:
         """Record what became of a dated URL; dated links that were held back are released if there is room now."""
@@ -175,28 +185,20 @@ class Evidence(ShardMemory):
             lanes = result.signature[:_LANE_BYTES] if len(result.signature) >= _LANE_BYTES else b""
             # A page with hardly any text, or with that of another page, proves nothing.
             is_copy = bool(result.duplicate_of) or (not result.text_hash and result.content_type == "text/html")
-            dates.record(url.host, PageMark(words, lanes, result.words, is_copy))
+            dates.record(url.host, PageMark(words, lanes, result.words, is_copy, result.numbers))
         else:
             dates.withdraw(url.host)
         self._holding.release(url.host, HoldRule.CALENDAR)
 
-    def _kill_pattern(self, host: str, pattern: str, name: str, now: float) -> int:
-        """Move what is queued of a pattern to the dead letters; return how many."""
-        after: QueuePosition | None = None
-        held = 0
-        while urls := self._ledger.read_queue(host_id(host), after, _BATCH):
-            after = urls[-1].position
-            of_pattern = [url for url in urls if not is_requisite(url) and pattern in patterns_of(url.url)]
-            held += len(self._removal.kill(host, of_pattern, Outcome.QUARANTINED, now, error=name))
-        return held
 
-
-def _mark_of(result: Result, *, is_copy: bool) -> PageMark:
+def _mark_of(result: Result, original: bytes) -> PageMark:
+    """Return what a page is compared by; `original` is the page of the same host that it copies."""
+    is_copy = bool(original)
     if len(result.signature) < _LANE_BYTES:
         # Without MinHash only what is repeated to the letter counts as nothing new.
-        return PageMark(result.exact_text or result.content_hash[:8], is_copy=is_copy)
-    words = result.text_hash or result.content_hash[:8]
-    return PageMark(words, result.signature[:_LANE_BYTES], result.words, is_copy)
+        return PageMark(result.exact_text or result.content_hash[:8], is_copy=is_copy, original=original)
+    words = result.text_hash or result.short_text or result.content_hash[:8]
+    return PageMark(words, result.signature[:_LANE_BYTES], result.words, is_copy, result.numbers, original)
 
 
 def _unlikely(url: str) -> str:

@@ -4,7 +4,8 @@
 |--------------|------------------------------------------------------------------------------------------------|
 | `first_pass` | the first pass is over (only if the crawl continues then)                                      |
 | `calendar`   | earlier dated pages of its host proved to bring new content (`core/calendar`)                  |
-| `quarantine` | the operator has released its pattern (`gossamer traps`), for the run after that               |
+| `quarantine` | its pattern says something new or grows no more, nothing else is left and the budget of its     |
+|              | pattern allows it, or the operator has released it (`core/trap_watch`)                         |
 | `spam`       | the operator has released its host in the same way, or spam has no such consequences any more  |
 
 Rows and counts are changes of the ledger like all others: they survive a kill and move with their shard. What may be
@@ -29,8 +30,8 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shard_memory import ShardMemory
 from gossamer.events import EventName
 from gossamer.figures import add_count
-from gossamer.ports import RecordStore
-from gossamer.records import UrlId
+from gossamer.ports import FrontierStore
+from gossamer.records import Link, QueuedUrl, UrlId
 from gossamer.state import CrawlState, HeldUrl, HoldRule, HostHeld
 
 SLICE = 100
@@ -40,6 +41,13 @@ MAX_OFFER_BYTES = 1 << 20  # of one answer, or of a slice of its links: 2,000 of
 _ROW_BYTES = 64  # of a row, besides its URL
 _FIRST_PASS, _CALENDAR, _QUARANTINE = HoldRule.FIRST_PASS, HoldRule.CALENDAR, HoldRule.QUARANTINE
 _SPAM = HoldRule.SPAM
+
+
+class Kept(Struct):
+    """What became of links that a rule holds back."""
+
+    is_complete: bool = True  # there was room for all of them
+    samples: list[Link] = []  # of patterns in quarantine: they are to be queued all the same
 
 
 class _Release(Struct):
@@ -56,7 +64,7 @@ class Holding(ShardMemory):
     def __init__(
         self,
         intake: Intake,
-        ledger: RecordStore,
+        ledger: FrontierStore,
         emitter: EventEmitter,
         state: CrawlState,
     ) -> None:
@@ -73,6 +81,11 @@ class Holding(ShardMemory):
     def has_links(self) -> bool:
         """Whether any links are held back."""
         return bool(self._hosts)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether links are held back, or were dropped, in the shards of this node: their counts move with them."""
+        return any(held.urls or held.dropped for held in self._hosts.values())
 
     # -- what survives a restart, and the loss of a shard -----------------------------------------
 
@@ -105,12 +118,17 @@ class Holding(ShardMemory):
 
     def hold(
         self, links: Sequence[Refused], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
-    ) -> bool:
-        """Store links that are held back; return whether there was room for all of them."""
-        has_room, left = True, MAX_OFFER_BYTES
+    ) -> Kept:
+        """Store links that are held back and not known; return whether there was room for all, and which to queue."""
+        kept, left = Kept(), MAX_OFFER_BYTES
         for refused in links:
             link, rule = refused.link, HoldRule(refused.rule)
             if self._ledger.record(HELD, held_key(link.id, rule)) is not None:
+                continue
+            if rule is not _FIRST_PASS and self._ledger.is_seen(link.id):
+                continue
+            if rule is _QUARANTINE and self._intake.traps.record_held(link.url, link.host):
+                kept.samples.append(link)
                 continue
             held = self._host(link.host)
             size = len(link.url) + _ROW_BYTES
@@ -118,30 +136,37 @@ class Holding(ShardMemory):
             if sum(held.urls.values()) >= MAX_URLS or held.bytes + size > MAX_BYTES or left < 0:
                 held.dropped += 1
                 self._state.totals.held_dropped += 1
-                has_room = False
+                kept.is_complete = False
                 continue
-            self._ledger.put_record(
-                HELD,
-                HeldUrl(
-                    link.url,
-                    link.id,
-                    rule,
-                    context.depth,
-                    context.source,
-                    context.kind,
-                    context.parent,
-                    context.hops,
-                    now,
-                    (lastmods or {}).get(link.id, ""),
-                    context.seed,
-                ),
-            )
-            self._count(held, rule, 1, size)
-            if rule is _QUARANTINE or rule is _SPAM:
-                self._count_quarantined(link.url, link.host)
+            self._put(_held_url(link, rule, context, now, (lastmods or {}).get(link.id, "")), held, size)
             if rule is not _FIRST_PASS:  # most links of a first pass are held: no event for each
                 self._events.excluded((refused,), context.depth, now)
-        return has_room
+        return kept
+
+    def hold_queued(self, urls: Sequence[QueuedUrl], now: float) -> None:
+        """Store URLs of a pattern in quarantine that were queued: as many as there are."""
+        for url in urls:
+            held = HeldUrl(
+                url.url,
+                url.id,
+                _QUARANTINE,
+                url.depth,
+                url.source,
+                url.kind,
+                url.parent,
+                url.hops,
+                now,
+                url.lastmod,
+                url.seed,
+            )
+            self._intake.forget_link(url.id, url.seed)
+            self._put(held, self._host(url.host), len(url.url) + _ROW_BYTES)
+
+    def _put(self, one: HeldUrl, held: HostHeld, size: int) -> None:
+        self._ledger.put_record(HELD, one)
+        self._count(held, one.rule, 1, size)
+        if one.rule is _QUARANTINE or one.rule is _SPAM:
+            self._count_quarantined(one, 1)
 
     def _host(self, host: str) -> HostHeld:
         held = self._hosts.get(host)
@@ -160,8 +185,8 @@ class Holding(ShardMemory):
         """Count queued URLs that a quarantine made dead letters, or that were queued again (a negative number)."""
         self._state.totals.count_held(_QUARANTINE.value, urls)
 
-    def _count_quarantined(self, url: str, host: str) -> None:
-        quarantine = self._intake.novelty.count_held(url, host)
+    def _count_quarantined(self, one: HeldUrl, count: int) -> None:
+        quarantine = self._intake.traps.count_moved(one.url, host_of(one.url), count, is_spam=one.rule is _SPAM)
         if quarantine is not None:
             self._ledger.put_record(QUARANTINES, quarantine)
 
@@ -186,9 +211,11 @@ class Holding(ShardMemory):
         if rule is _CALENDAR:
             return self._intake.dates.room(host)
         if rule is _QUARANTINE:
-            return SLICE if self._intake.novelty.has_released(host) else 0
+            traps = self._intake.traps
+            is_free = traps.has_released(host) or self._hosts[host].urls.get(rule.value, 0) > traps.held_of(host)
+            return SLICE if is_free else traps.granted(host)
         if rule is _SPAM:
-            return 0 if self._intake.novelty.is_held_as_spam(host) else SLICE
+            return 0 if self._intake.traps.is_held_as_spam(host) else SLICE
         return SLICE if self._intake.first_pass is None else 0
 
     def take_due(self) -> list[HeldUrl]:
@@ -197,15 +224,20 @@ class Holding(ShardMemory):
             return []
         release = self.due.popleft()
         host, rule = release.host, release.rule
-        count = min(SLICE, self._allows(host, rule))
+        # Links of other patterns lie between those of a pattern that is released, so a whole slice is read.
+        room = self._allows(host, rule)
+        count = min(SLICE, room) if rule is not _QUARANTINE else SLICE if room else 0
         found = self._ledger.first_records(HELD, held_prefix(host_id(host), rule), release.after, count)
         if count and len(found) == count:
             release.after = held_key(found[-1].id, rule)
             self.due.append(release)
         else:
             self._due_names.discard((host, rule))
-        if rule is _QUARANTINE:  # another pattern may still hold it
-            found = [one for one in found if self._intake.novelty.refusal(one.url, host) is None]
+        if rule is _QUARANTINE:
+            is_all = len(found) < count
+            found = [one for one in found if self._intake.traps.may_offer(one.url, host)]
+            if is_all:
+                self._intake.traps.end_grants(host)
         for one in found:
             self.drop(one)
         return found
@@ -224,10 +256,28 @@ class Holding(ShardMemory):
         """Remove a held link: it is offered, or queued in another way."""
         self._ledger.remove_record(HELD, held_key(one.id, one.rule))
         self._count(self._host(host_of(one.url)), one.rule, -1, -len(one.url) - _ROW_BYTES)
+        if one.rule is _QUARANTINE or one.rule is _SPAM:
+            self._count_quarantined(one, -1)
 
-    def drop_queued(self, url_id: UrlId) -> None:
-        """Remove a link that was queued in another way: as a seed, a reserve, or the target of a redirect."""
-        for rule in HoldRule:
-            held = self._ledger.record(HELD, held_key(url_id, rule))
+    def drop_queued(self, url: QueuedUrl) -> None:
+        """Remove a link that was queued in another way: as a seed, or since it was found where no rule held it back."""
+        for rule in list(self._hosts[url.host].urls) if url.host in self._hosts else ():
+            held = self._ledger.record(HELD, held_key(url.id, HoldRule(rule)))
             if held is not None:
                 self.drop(held)
+
+
+def _held_url(link: Link, rule: HoldRule, context: LinkContext, now: float, lastmod: str) -> HeldUrl:
+    return HeldUrl(
+        link.url,
+        link.id,
+        rule,
+        context.depth,
+        context.source,
+        context.kind,
+        context.parent,
+        context.hops,
+        now,
+        lastmod,
+        context.seed,
+    )

@@ -420,7 +420,7 @@ class ClusterNode:
             return ""
         why = self._crawl.why_over(now, max_wait_s) or ""
         # What was claimed and is not needed has been returned, so that the claim looks used up.
-        return "exhausted" if why == "max_pages" and not self._crawl.frontier.counts.queued else why
+        return self._crawl.end_of_queue if why == "max_pages" and not self._crawl.frontier.counts.queued else why
 
 
 def _values(changed: Sequence[Row], table: str) -> list[bytes]:

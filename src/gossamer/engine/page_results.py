@@ -68,7 +68,7 @@ class PageResults:
             if change is not None:
                 self._ledger.record_change(url.id, change)
         new = 0 if shown.is_soft_404 else self._links.follow(url, result, is_copy, now)
-        self._evidence.record_novelty(url, result, host, is_copy=bool(result.duplicate_of), now=now)
+        self._evidence.record_novelty(url, result, host, new, now)
         if self._requisites is not None and is_page:
             self._requisites.follow_page(url, result, now)
         if shown.probe is not None:

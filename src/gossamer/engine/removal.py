@@ -46,15 +46,7 @@ class Removal:
         self, host: str, urls: Sequence[QueuedUrl], outcome: Outcome, now: float, error: str = ""
     ) -> list[QueuedUrl]:
         """Move queued URLs of a host to the dead letters, except those in flight; return them."""
-        if self._frontier.has_host(host):
-            gone = self._frontier.forget(host, urls, now)
-            record = self._frontier.record_of(host)
-        else:
-            gone = list(urls)
-            record = self._ledger.host(host)
-            if record is not None:
-                self._frontier.counts.enqueue(record, -len(gone))
-                self._frontier.counts.enqueue_requisites(record, -count_requisites(gone))
+        gone, record = self._take_out(host, urls, now)
         for url in gone:
             row = record_of(url)
             row.state, row.outcome, row.error, row.fetched_at = UrlState.DEAD, outcome.value, error, now
@@ -62,6 +54,26 @@ class Removal:
         requisites = count_requisites(gone)
         self._state.totals.dead += len(gone) - requisites
         self._state.totals.requisites_failed += requisites
+        if record is not None:
+            self._ledger.put_host(record)
+        return gone
+
+    def _take_out(self, host: str, urls: Sequence[QueuedUrl], now: float) -> tuple[list[QueuedUrl], HostRecord | None]:
+        """Take queued URLs of a host out of the frontier, except those in flight; return them, and the host."""
+        if self._frontier.has_host(host):
+            return self._frontier.forget(host, urls, now), self._frontier.record_of(host)
+        record = self._ledger.host(host)
+        if record is not None:
+            self._frontier.counts.enqueue(record, -len(urls))
+            self._frontier.counts.enqueue_requisites(record, -count_requisites(urls))
+        return list(urls), record
+
+    def withdraw(self, host: str, urls: Sequence[QueuedUrl], now: float) -> list[QueuedUrl]:
+        """Take queued URLs of a host out of the queue as if they had never been found; return them."""
+        gone, record = self._take_out(host, urls, now)
+        for url in gone:
+            self._ledger.finish(url, None)
+        self._state.totals.urls_seen -= len(gone)
         if record is not None:
             self._ledger.put_host(record)
         return gone

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.intake import Intake
-from gossamer.core.novelty import SPAM_PATTERN, Quarantine
+from gossamer.core.quarantine import SPAM_PATTERN, Quarantine
 from gossamer.core.spam.hosts import (
     MAX_SAMPLES,
     MIN_TEMPLATE_PAGES,
@@ -54,8 +54,8 @@ class SpamWatch(ShardMemory):
     ) -> None:
         self._is_off = use is SpamUse.OFF
         self._highest = Level.QUARANTINED if use is SpamUse.QUARANTINE else Level.DEMOTED
-        self._novelty = intake.novelty
-        self._novelty.holds_spam = use is SpamUse.QUARANTINE
+        self._traps = intake.traps
+        self._traps.holds_spam = use is SpamUse.QUARANTINE
         self._demoted = demoted
         self._ledger = ledger
         self._events = emitter
@@ -166,7 +166,7 @@ class SpamWatch(ShardMemory):
     def _decide(self, own: SpamTally, domain: SpamTally, now: float) -> None:
         verdict = judge_host(own, domain)
         level = min(verdict.level, self._highest)
-        known = self._novelty.of_spam(own.name)
+        known = self._traps.of_spam(own.name)
         if level <= _level_of(known) or (known is not None and known.is_released):
             return
         decided = Quarantine(
@@ -181,7 +181,7 @@ class SpamWatch(ShardMemory):
             demotes_only=level is Level.DEMOTED,
         )
         self._state.totals.spam_hosts += known is None
-        self._novelty.load(decided)
+        self._traps.load(decided)
         self._ledger.put_record(QUARANTINES, decided)
         self._demoted.add(own.name)
         self._events.spam_host(decided, now)

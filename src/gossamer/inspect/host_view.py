@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.identity import host_id
-from gossamer.core.novelty import SPAM_PATTERN
 from gossamer.core.politeness import server_errors_of_a_day
+from gossamer.core.quarantine import SPAM_PATTERN
 from gossamer.core.spam.hosts import described
 from gossamer.core.tables import QUARANTINES, SPAM, quarantine_key, spam_key
 from gossamer.inspect.budgets import rank_of

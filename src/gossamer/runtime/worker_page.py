@@ -23,7 +23,7 @@ from gossamer.core.url import canonical, links_from
 from gossamer.exchanges import Document, Exchange
 from gossamer.parse.dispatch import declared_type, parse_exchange
 from gossamer.parse.feed_type import FEED_TYPES, feed_type
-from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.parse.fingerprint import number_fingerprint, short_fingerprint, text_fingerprint
 from gossamer.parse.hrefs import ALWAYS_EXAMINED, max_examined
 from gossamer.parse.sniff import sniff_type
 from gossamer.records import SITEMAP_INDEX, Order, Outcome, Result, UrlId
@@ -147,11 +147,7 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
         if rules.reads_anchors:
             _read_anchors(document, exchange, result)
     result.nofollow_links = document.nofollow_links
-    result.text_hash = text_fingerprint(document.visible, order.url)
-    result.signature = signature_of(document.visible, rules.near_dup)
-    if rules.near_dup is not _MINHASH and document.visible:
-        result.exact_text = xxh3_64_digest(document.visible)
-    result.words = document.words
+    _read_fingerprints(document, order, result, rules)
     if document.dates:
         result.lastmods = _lastmods(order.url, document.dates.items())
     if rules.sketches:
@@ -160,6 +156,18 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
         _read_for_people(document, exchange, result, rules)
     if rules.previews:
         result.preview = first_words(document.visible)
+
+
+def _read_fingerprints(document: Document, order: Order, result: Result, rules: WorkerRules) -> None:
+    """Record what a page's text is compared by."""
+    result.text_hash = text_fingerprint(document.visible, order.url)
+    if not result.text_hash:
+        result.short_text = short_fingerprint(document.visible, order.url)
+    result.numbers = number_fingerprint(document.visible, order.url)
+    result.signature = signature_of(document.visible, rules.near_dup)
+    if rules.near_dup is not _MINHASH and document.visible:
+        result.exact_text = xxh3_64_digest(document.visible)
+    result.words = document.words
 
 
 def first_words(visible: bytes) -> str:
@@ -228,7 +236,7 @@ def _read_sketch(document: Document, result: Result) -> None:
 def _read_spam(document: Document, url: str, result: Result) -> None:
     """Record what speaks for spam in a page."""
     found = judge_page(document, url)
-    result.template = found.template
+    result.template, result.is_prose = found.template, found.is_prose
     if found.signals:
         result.spam = verdict_of(found.signals)
         result.spam_reason = "; ".join(signal.reason for signal in found.signals)

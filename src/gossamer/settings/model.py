@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.priority import QueueOrder
+from gossamer.core.quarantine import BUDGET
 from gossamer.core.revisit.schedule import RevisitRule
 from gossamer.core.scope import Reach
 from gossamer.core.spam.hosts import SpamUse
@@ -321,7 +322,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         SpamUse,
         _field(Group.WHAT, "demote hosts most of whose pages are spam, hold links to them back too, or neither"),
     ] = SpamUse.DEMOTE
-    traps: Annotated[bool, _field(Group.WHAT, "quarantine URL patterns without new content, probe for soft 404")] = True
+    traps: Annotated[bool, _field(Group.WHAT, "hold back URL patterns that make themselves, probe for soft 404")] = True
+    trap_budget: Annotated[
+        _Natural,
+        _field(Group.WHAT, "pages of a host's suspected patterns fetched in the end; a tenth of its pages if more"),
+    ] = BUDGET
     allow_network: Annotated[
         tuple[str, ...], _field(Group.FETCHING, "private or loopback range that links may lead to", metavar="CIDR")
     ] = ()

@@ -19,19 +19,20 @@ FANOUT: Final = 5
 class TrapServer:
     """A site on a port of its own; `with` starts and stops it. `pages` is None for a site without end."""
 
-    def __init__(self, site: Site, pages: int | None) -> None:
+    def __init__(self, site: Site, pages: int | None, address: str = "127.0.0.1") -> None:
         self._site = site
         self._pages = pages
         self._numbers = {"/": 0}
         self.requests = 0
         self.paths: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._answering())
+        self._server = ThreadingHTTPServer((address, 0), self._answering())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def seed(self) -> str:
         """The URL of the front page."""
-        return f"http://127.0.0.1:{self._server.server_port}/"
+        address, port = self._server.server_address[:2]
+        return f"http://{address!s}:{port}/"
 
     def __enter__(self) -> TrapServer:
         self._thread.start()

@@ -81,10 +81,6 @@ def _record(n: int) -> str:
 
 
 HONEST: Final[Mapping[str, Site]] = {
-    "numbered pages": Site(
-        lambda n: f"/page/{n}",
-        lambda n: f"Page {n} This is page number {n} of our numbered pages next {n + 1} previous {n - 1}",
-    ),
     "numbered records": Site(lambda n: f"/record?id={n}", _record),
     "tables of measurements": Site(lambda n: f"/station/{n}", _table),
     "tables of counts": Site(lambda n: f"/counts?day={n}", _counts),
@@ -98,6 +94,23 @@ HONEST: Final[Mapping[str, Site]] = {
     "an archive by date": Site(
         lambda n: f"/{2000 + n // 300}/{1 + n // 25 % 12:02d}/{1 + n % 25:02d}/",
         lambda n: f"{_LONG_MENU} published {2000 + n // 300} {prose(250, n)}",
+    ),
+    "thin products": Site(
+        lambda n: f"/product/{VOCABULARY[n % 20_000]}-{VOCABULARY[(n * 7 + 1) % 20_000]}-{n}",
+        lambda n: (
+            f"{VOCABULARY[n % 20_000]} {VOCABULARY[(n * 7 + 1) % 20_000]} {random.Random(n).uniform(1, 99):.2f} EUR"
+        ),
+    ),
+    "keywords of a language": Site(
+        lambda n: f"/en/cpp/keyword/{VOCABULARY[n % 20_000]}.html",
+        lambda n: f"{_LONG_MENU} {VOCABULARY[n % 20_000]} Usage {VOCABULARY[n % 97]} {VOCABULARY[n % 13]} See also",
+    ),
+    "an index of names": Site(
+        lambda n: f"/index/{VOCABULARY[n % 20_000]}.html",
+        lambda n: f"{_SHORT_MENU} index {VOCABULARY[n % 20_000]} " + " ".join(VOCABULARY[n * 11 % 17_000 :][:30]),
+    ),
+    "pages of a forum": Site(
+        lambda n: f"/viewtopic.php?f={n % 7}&t={n}", lambda n: f"{_LONG_MENU} {prose(20, f'post {n}')} quote reply"
     ),
     "prices": Site(
         lambda n: f"/offer?item={n}",
@@ -170,6 +183,24 @@ TRAPS: Final[Mapping[str, Site]] = {
     ),
     "random sentences": Site(lambda n: f"/story/{n}", _sentences),
     "the time of day": Site(lambda n: f"/now?n={n}", _clock),
+    "a calendar of tiny pages": Site(
+        lambda n: f"/cal/{2000 + n // 12}/{1 + n % 12:02d}/",
+        lambda n: f"{_MONTHS[n % 12]} {2000 + n // 12} calendar of {1 + n % 12:02d}/{2000 + n // 12}",
+    ),
+    "an infinite search": Site(
+        lambda n: f"/search?q={VOCABULARY[n * 31 % 20_000]}+{VOCABULARY[n * 17 % 20_000]}",
+        lambda n: (
+            f"{_SHORT_MENU} results for {VOCABULARY[n * 31 % 20_000]} {VOCABULARY[n * 17 % 20_000]} nothing was found"
+        ),
+    ),
+    "invented items": Site(
+        lambda n: f"/item/{VOCABULARY[n * 31 % 20_000]}-{VOCABULARY[n * 17 % 20_000]}",
+        lambda n: f"{VOCABULARY[n * 31 % 20_000].title()} {VOCABULARY[n * 17 % 20_000].title()}",
+    ),
+    "a counter": Site(
+        lambda n: f"/page/{n}",
+        lambda n: f"Page {n} This is page number {n} of our numbered pages next {n + 1} previous {n - 1}",
+    ),
 }
 
 

@@ -153,7 +153,9 @@ class Summary(Struct, kw_only=True):
     @property
     def ended_because(self) -> str:
         """Why the crawl has ended, in words."""
-        if self.finished == "exhausted" and (self.held or self.held_dropped or self.evicted):
+        if self.finished in ENDED_WITHOUT_QUEUE and (self.held or self.held_dropped):
+            return held_because(self.held, self.held_dropped)
+        if self.finished == "exhausted" and self.evicted:
             return "nothing is queued any more, but URLs were left out"
         reasons = REASONS if self.node_pages is None else SHARED_REASONS
         reason = reasons.get(self.finished, self.finished)
@@ -261,8 +263,16 @@ HELD_BY = {
 }
 
 
+def held_because(held: Mapping[str, int], dropped: int) -> str:
+    """Return how much may be missing after a crawl that has ended although URLs are held back."""
+    urls = plural(sum(held.values()) + dropped, "URL")
+    return f"all else was fetched, but {urls} held back may be pages ('gossamer missing' lists, 'traps' releases them)"
+
+
+ENDED_WITHOUT_QUEUE = ("exhausted", "held")  # a crawl of an earlier version was exhausted in either case
 REASONS = {
     "exhausted": "everything within reach was fetched",
+    "held": "all else was fetched, but some URLs are held back",
     "max_pages": "the page limit was reached",
     "max_time": "the time limit was reached",
     "target_domains": "the target of unique domains was reached",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from gossamer.core.novelty import Quarantine
+from gossamer.core.quarantine import Quarantine
 from gossamer.state import Waiting
 
 # C1, marks of direction, line separators, invisible characters and tags; surrogates cannot be printed.

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from gossamer.archive.reader import parse_http_head
-from gossamer.core.novelty import Quarantine
+from gossamer.core.quarantine import Quarantine
 from gossamer.core.tables import QUARANTINES
 from gossamer.core.url import canonical, host_of
 from gossamer.engine.revival import dead_letters, is_requested, purpose_of

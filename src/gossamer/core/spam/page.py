@@ -38,6 +38,7 @@ MIN_KEYWORDS_OF_PHRASES = 0.12
 MIN_TAIL_WORDS = 60  # at the end of a text whose beginning may be honest
 MIN_TAIL_KEYWORDS = 0.35
 MAX_TAIL_VOCABULARY = 0.2
+MAX_PROSE_VOCABULARY = 0.95  # of 90 words in sentences, a fifth to a third occurred before
 MIN_HIDDEN_WORDS = 50
 MAX_HIDDEN_BYTES = 20_000  # in which words are counted
 MIN_HIDDEN_DOMAINS = 20  # that links in hidden parts lead to; buttons for sharing are fewer
@@ -71,6 +72,7 @@ class PageSpam(Struct, frozen=True):
 
     signals: list[Signal] = []
     template: bytes = b""  # what is left of its text without the words of title and address, if it may be a template
+    is_prose: bool = True  # it repeats some words, as sentences do; a text of few words does not
 
 
 NOTHING = PageSpam()
@@ -95,7 +97,15 @@ def judge_page(document: Document, url: str) -> PageSpam:
         is_dense = words.echoes >= MIN_ECHO_SHARE * words.words
         if is_dense and words.codes <= MAX_TEMPLATE_CODES * words.words:
             template = words.rest.to_bytes(8)
-    return PageSpam(signals, template) if signals or template else NOTHING
+    is_prose = _is_prose(words)
+    return PageSpam(signals, template, is_prose) if signals or template or not is_prose else NOTHING
+
+
+def _is_prose(words: Repetition) -> bool:
+    """Return whether words are repeated as sentences repeat theirs, at the end of a text: before that may be a menu."""
+    if words.tail_words >= MIN_TAIL_WORDS:
+        return words.tail_distinct < MAX_PROSE_VOCABULARY * words.tail_words
+    return words.words >= MIN_TAIL_WORDS and words.distinct < MAX_PROSE_VOCABULARY * words.words
 
 
 def _keys(title: str, url: str) -> tuple[bytes, bytes]:

@@ -32,7 +32,7 @@ for _, each in ipairs(known) do
   end
 end
 local why = 'exhausted'
-for _, each in ipairs({'budgets', 'parked', 'max_pages', 'target_domains'}) do
+for _, each in ipairs({'held', 'budgets', 'parked', 'max_pages', 'target_domains'}) do
   why = reasons[each] and each or why
 end
 redis.call('HSET', P .. 'record', 'ended', why, 'version', tonumber(record[1]) + 1)
