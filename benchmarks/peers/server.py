@@ -41,7 +41,7 @@ http {{
   uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
   sendfile on; tcp_nopush on; tcp_nodelay on;
   keepalive_timeout {keep_s}; keepalive_requests 10000000;
-  open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
+  open_file_cache max=8000 inactive=600s; open_file_cache_valid 600s;
   ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
   ssl_protocols TLSv1.2 TLSv1.3; ssl_session_tickets off; ssl_session_cache none;
   server {{
