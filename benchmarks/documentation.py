@@ -1,6 +1,6 @@
 """Is every page of real documentation fetched that links lead to, with default settings? By real crawls.
 
-python -m benchmarks.documentation [--folder DIR] [--only NAME …] [--one-host] [--max-depth N]
+python -m benchmarks.documentation [--folder DIR] [--only NAME …] [--one-host] [--max-depth N] [--python PATH]
 
 Packages of Debian (`PACKAGES`) are downloaded into DIR (benchmarks/results/documentation), unpacked, and served by
 nginx over loopback. Each is crawled by the program, and what nginx served is compared with a walk over the files by
@@ -189,22 +189,11 @@ def targets(path: str, content: bytes) -> set[str]:
     return found
 
 
-def crawl(server: Nginx, site: Path, start: str, options: list[str], out: Path) -> Found:
+def crawl(server: Nginx, site: Path, start: str, command: list[str], out: Path) -> Found:
     """Crawl from a start page, and compare with the walk."""
     expected = walk(site, start)
     server.count_from_here()
-    command = [
-        sys.executable,
-        "-m",
-        "gossamer",
-        "crawl",
-        server.url(quote(start)),
-        "-o",
-        str(out),
-        "-n",
-        str(MAX_PAGES),
-    ]
-    command += ["--politeness-ms", "0", "--json", "--no-progress", *options]
+    command = [*command, server.url(quote(start)), "-o", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:
         raise SystemExit(f"documentation: {' '.join(command)} failed: {done.stderr}")
@@ -260,11 +249,13 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=PACKAGES)
     parser.add_argument("--one-host", action="store_true")
     parser.add_argument("--max-depth", help="as the program's; by default that of the program")
+    parser.add_argument("--python", default=sys.executable, help="that of another version, to compare with")
     parser.add_argument("--keep", type=Path, help="where crawl folders stay")
     arguments = parser.parse_args()
     folder: Path = arguments.folder.resolve()
     download(folder, arguments.only)
-    options = ["--max-depth", arguments.max_depth] if arguments.max_depth else []
+    command = [arguments.python, "-m", "gossamer", "crawl", "-n", str(MAX_PAGES), "--politeness-ms", "0"]
+    command += ["--json", "--no-progress", *(["--max-depth", arguments.max_depth] if arguments.max_depth else [])]
     totals: Counter[str] = Counter()
     with TemporaryDirectory() as made, TemporaryDirectory() as state:
         site = Path(made)
@@ -275,7 +266,7 @@ def main() -> int:
             for name, start in starts.items():
                 with TemporaryDirectory() as temporary:
                     out = (arguments.keep or Path(temporary)) / name.replace(" ", "-")
-                    found = crawl(server, site, start, options, out)
+                    found = crawl(server, site, start, command, out)
                 totals["packages"] += 1
                 totals["expected"] += found.expected
                 totals["fetched"] += found.fetched
