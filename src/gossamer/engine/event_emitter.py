@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
@@ -32,7 +34,7 @@ _PAGE, _EXCLUDED, _OK = OrderKind.PAGE, EventName.EXCLUDED_BY_RULE, Outcome.OK
 _READ = {OrderKind.SITEMAP: EventName.SITEMAP_READ, OrderKind.REQUISITE: EventName.REQUISITE_FETCHED}
 
 
-class VisitNote(NamedTuple):
+class VisitNote(Struct, frozen=True, gc=False):
     """What another visit of a URL found, and how long until the next; 0: it is not fetched again."""
 
     found: str
