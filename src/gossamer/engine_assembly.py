@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.host_patterns import normal_pattern
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
@@ -92,7 +91,11 @@ def build_crawl(
         max_patterns=budget.patterns,
         trap_budget=settings.trap_budget,
     )
-    first_pass = FirstPass(target) if target is not None else None
+    first_pass = None
+    if target is not None:
+        from gossamer.core.first_pass import FirstPass
+
+        first_pass = FirstPass(target)
     intake = Intake(scope_of(settings), how, limits, intake_rules, first_pass=first_pass, hooks=hooks)
     rules = CrawlRules(
         robots_token=token,
