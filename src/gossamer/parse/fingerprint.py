@@ -18,6 +18,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.core.traps import is_dated
 from gossamer.core.url import path_of
+from gossamer.expressions import expression
 from gossamer.kernel import kernel
 
 MIN_BYTES = 20  # less is no evidence by itself: a page made by scripts
@@ -27,24 +28,24 @@ MAX_ECHOES = 8
 MAX_BYTES = 100_000
 _DIGITS = b"0123456789"
 _DIGIT = re.compile(r"[0-9]")
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBER = expression(r"[0-9]+")
 _MAX_DIGITS = 18  # what follows is no counter
 _ONLY_DIGITS = bytes(byte if byte in _DIGITS else 0x20 for byte in range(256))
 _CURRENCIES = "€ $ £ ¥ ₹ eur usd gbp chf sek nok dkk pln czk jpy inr brl".split()
 _CODES = "|".join(currency for currency in _CURRENCIES if currency.isalpha())
 _CURRENCY = rf"(?:[€$£¥₹]|(?<![^\W\d_])(?:{_CODES})(?![^\W\d_]))"
 _AMOUNT = r"([0-9](?:[.,]?[0-9]){0,14})"
-_PRICE = re.compile(rf"{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY}")
+_PRICE = expression(rf"{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY}")
 _DAYS = (
     "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun montag dienstag mittwoch "
     "donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles "
     "jueves viernes sábado domingo"
 )
 _PIECE_BREAKS = re.compile(r"[/?&=]+")
-_WORD_BREAKS = re.compile(r"[-_+.]+")
+_WORD_BREAKS = expression(r"[-_+.]+")
 MAX_PIECES = 30
 _MIN_ID_CHARS = 12
-_ID = re.compile(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
+_ID = expression(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
 
 
 def text_fingerprint(text: bytes, url: str) -> bytes:
