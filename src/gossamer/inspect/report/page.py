@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from html import escape
 
 from msgspec import Struct
 
 from gossamer.expressions import expression
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.svg import meter
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import count, escape, printable
 
 _PARTS = expression(r"[^./?&=_,;]*[./?&=_,;]|[^./?&=_,;]+")
 
