@@ -33,7 +33,6 @@ from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise
 from gossamer.fetch.trust import check_trust
 from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.rank_file import RANK_FILE_NAME
-from gossamer.ports import Ledger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
@@ -87,6 +86,7 @@ from gossamer.telemetry.bound_by import LoadLimits
 from gossamer.telemetry.event_log import EventLog, Logs, file_stem
 
 if TYPE_CHECKING:
+    from gossamer.ports import Ledger
     from gossamer.ports.shared_ledger import SharedLedger
     from gossamer.runtime.node_agent import NodeAgent
     from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing

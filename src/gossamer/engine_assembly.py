@@ -6,6 +6,7 @@ Every function maps settings to a part, as in `assembly`, which builds the rest 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.host_patterns import normal_pattern
@@ -16,13 +17,15 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.fetch.identity import Identity
-from gossamer.ports import Ledger
 from gossamer.runtime import vitals
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.revisit import revisit_rules_of
 from gossamer.settings.rules import pace_of, scope_of
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 
 def identity_of(settings: Settings) -> Identity:

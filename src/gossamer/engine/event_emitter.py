@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -12,8 +12,10 @@ from gossamer.core.intake import Refused
 from gossamer.core.quarantine import Quarantine
 from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
 from gossamer.figures import Figures
-from gossamer.ports import FetchLog
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
+
+if TYPE_CHECKING:
+    from gossamer.ports import FetchLog
 
 _PAGE_EVENTS = {
     Outcome.OK: EventName.FETCH_OK,

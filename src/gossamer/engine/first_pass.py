@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.first_pass import FirstPass
@@ -12,9 +13,11 @@ from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.holding import Holding
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, Link, Source
 from gossamer.state import HoldRule
+
+if TYPE_CHECKING:
+    from gossamer.ports import HostStore
 
 
 class FirstPassProgress(ShardMemory):

@@ -18,12 +18,12 @@ from gossamer.core.regions import Regions
 from gossamer.engine.admission import Admission
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord
 from gossamer.state import CrawlState
 
 if TYPE_CHECKING:
     from gossamer.engine.rehoming import CountryOf, Rehoming
+    from gossamer.ports import FrontierStore
 
 
 class Shards:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import final_name
@@ -26,11 +26,13 @@ from gossamer.engine.due_urls import is_due_again
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.events import EventName, masked
-from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Link, Order, Result, RobotsRecord, UrlId, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
 from gossamer.runtime.warning_log import WarningLog
 from gossamer.telemetry.text import plural
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 OnFinished: TypeAlias = Callable[[UrlId], None]  # gets the URL of every answer that was read back after a restart
 

@@ -29,7 +29,6 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
 from gossamer.figures import RunState
 from gossamer.inspect.report.build import write_report
-from gossamer.ports import Ledger
 from gossamer.records import Outcome
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
@@ -51,6 +50,7 @@ from gossamer.telemetry.summary import Summary, summary_of
 from gossamer.telemetry.text import plural
 
 if TYPE_CHECKING:
+    from gossamer.ports import Ledger
     from gossamer.runtime.node_agent import NodeAgent
     from gossamer.runtime.steering import Steering
 

@@ -20,11 +20,11 @@ from msgspec import Struct
 from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import MAX_FILE_BYTES, ArchiveWriter
 from gossamer.errors import UsageError
-from gossamer.ports.page_sink import PageSink
 from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import MONGODB, complete_store, has_archive, scheme_of
 
 if TYPE_CHECKING:
+    from gossamer.ports.page_sink import PageSink
     from gossamer.ports.page_store import PageInventory
 
 
