@@ -27,7 +27,6 @@ from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.introduced_links import IntroducedLinks
 from gossamer.engine.link_messages import Letter, LinkMessage, context_of, link_of, message_of
-from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
@@ -35,6 +34,7 @@ from gossamer.records import HostRecord, Link, OrderKind, QueuedUrl, Source, Url
 from gossamer.state import CrawlState, HoldRule, LinkMeta
 
 if TYPE_CHECKING:
+    from gossamer.engine.rehoming import Rehoming
     from gossamer.ports import FrontierStore
 
 BEFORE_PAGES = 1 << 30  # more than any priority within a host

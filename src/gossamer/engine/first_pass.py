@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, LinkContext
 from gossamer.core.requisite import queued_pages
 from gossamer.core.url import link_to
@@ -17,6 +16,7 @@ from gossamer.records import DomainRecord, HostRecord, Link, Source
 from gossamer.state import HoldRule
 
 if TYPE_CHECKING:
+    from gossamer.core.first_pass import FirstPass
     from gossamer.ports import HostStore
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.core.catalog import queued_from
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import host_of
@@ -29,6 +28,7 @@ from gossamer.records import OrderKind, Outcome, Result, Source, UrlId, UrlRecor
 from gossamer.state import CrawlState, Reread, SeedRecord
 
 if TYPE_CHECKING:
+    from gossamer.core.first_pass import FirstPass
     from gossamer.ports import Ledger
 
 _WITH_LINKS = frozenset(
