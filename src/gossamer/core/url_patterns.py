@@ -11,13 +11,12 @@
 
 from __future__ import annotations
 
-import re
-
 from gossamer.core.url import path_of
+from gossamer.expressions import expression
 
 MAX_NAMES_CHARS = 200
-_NUMBER = re.compile(r"\d+")
-_TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
+_NUMBER = expression(r"\d+")
+_TOKEN = expression(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
 TREE = "/**"
 
 

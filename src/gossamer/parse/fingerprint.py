@@ -19,6 +19,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.core.traps import is_dated
 from gossamer.core.url import path_of
+from gossamer.expressions import expression
 from gossamer.kernel import kernel
 
 MIN_BYTES = 20  # less is no evidence by itself: a page made by scripts
@@ -31,10 +32,10 @@ MAX_PRICES = 50  # per currency
 MAX_PRICE_BYTES = 32
 _DIGITS = b"0123456789"
 _DIGIT = re.compile(r"[0-9]")
-_NUMBER = re.compile(r"[0-9]+")
-_NUMBER_BYTES = re.compile(rb"[0-9]+")
-_AMOUNT_BEHIND = re.compile(rb"(?:\s|\xc2\xa0)?([0-9](?:[.,]?[0-9]){0,14})")
-_AMOUNT_BEFORE = re.compile(rb"([0-9](?:[.,]?[0-9]){0,14})(?:\s|\xc2\xa0)?\Z")
+_NUMBER = expression(r"[0-9]+")
+_NUMBER_BYTES = expression(rb"[0-9]+")
+_AMOUNT_BEHIND = expression(rb"(?:\s|\xc2\xa0)?([0-9](?:[.,]?[0-9]){0,14})")
+_AMOUNT_BEFORE = expression(rb"([0-9](?:[.,]?[0-9]){0,14})(?:\s|\xc2\xa0)?\Z")
 _MAX_DIGITS = 18  # what follows is no counter
 _WIDTHS = (1, 2, 3, 4)  # with which a number may be written
 _ONLY_DIGITS = bytes(byte if byte in _DIGITS else 0x20 for byte in range(256))
@@ -48,7 +49,7 @@ _PIECES = bytes.maketrans(b"/?&=", b"\n\n\n\n")  # of a path, one a line
 _WORDS = bytes.maketrans(b"-_+.", b"    ")
 MAX_PIECES = 30
 _MIN_ID_CHARS = 12
-_ID = re.compile(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
+_ID = expression(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
 
 
 def text_fingerprint(text: bytes, url: str) -> bytes:
