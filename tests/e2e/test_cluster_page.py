@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 
 from gossamer.engine.revival import NO_LETTERS
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import ADDRESS, shown, wait_for
 from tests.e2e.test_cluster import Nodes, verb
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 from tests.web.serving import Served
 
 PAGES = 400

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.cli.main import main
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import Nodes
 from tests.servers.mmdb import write_countries
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PLAN = preset("small", seed=5, pages=150, suffixes=("de", "org", "test"))
 RULES = ("--region", ".de=eu", "--region", ".org=us")

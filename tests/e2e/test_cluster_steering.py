@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import HONEST, TRAPS
 from gossamer.sim.web import preset
@@ -16,6 +15,7 @@ from tests.e2e.program import run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import WITHIN_S, wait_for
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PAGES = 400
 NAMES = ("a", "b", "c")

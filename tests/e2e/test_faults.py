@@ -13,12 +13,12 @@ import pytest
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.servers import engines
+from tests.servers.web import RunningWeb
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from gossamer.core.url import host_of
 from gossamer.inspect.rank_file import RANK_FILE_NAME
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlState
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import wait_for
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PAGES = 300
 

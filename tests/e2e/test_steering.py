@@ -17,12 +17,12 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.commands import BlockNames, UnblockNames
 from gossamer.core.domains import registrable_domain
 from gossamer.runtime.control_socket import send
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.synth_log import LoggedRequest
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import HONEST, TRAPS
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
+from tests.servers.web import RunningWeb
 
 PAGES = 400
 WITHIN_S = 2.0

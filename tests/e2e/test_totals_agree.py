@@ -15,13 +15,13 @@ import msgspec
 import pytest
 
 from gossamer.figures import RequisiteCounts
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from gossamer.telemetry.summary import Summary, requisites_text
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 SHOWN = {  # names in the summary, and in the status if they are there
     *("pages", "fetches", "errors", "error_rate", "bytes", "seconds", "pages_per_second", "unique_domains"),
