@@ -55,8 +55,10 @@ class Preloaded(subprocess.Popen[AnyStr]):
         is_over = not flags & os.WNOHANG or bool(select.select([self._socket], [], [], 0)[0])
         return (self.pid, _NUMBER.unpack(self._socket.recv(_NUMBER.size))[0]) if is_over else (0, 0)
 
-    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
-        if self.returncode is None:
+    def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
+        if self._socket.fileno() < 0 and self.returncode is None:  # collected as garbage: nobody has waited for it
+            self.returncode = _deadstate
+        elif self.returncode is None:
             pid, status = self._try_wait(os.WNOHANG)
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
