@@ -110,6 +110,7 @@ def test_a_server_that_is_full_for_a_while_loses_nothing(server: RedisServer, tm
         client.config_set("maxmemory", "1mb")
         nodes.wait_for(lambda: any("is full" in events_of(tmp_path / name) for name in ("a", "b")))
         client.config_set("maxmemory", "0")
+        nodes.quicken()
         assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
         nodes.check(max_twice=200)
     client.close()

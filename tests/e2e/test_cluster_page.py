@@ -64,6 +64,7 @@ def test_the_page_of_a_ledger_shows_and_steers_all_nodes(nodes: Nodes, web: Runn
         assert page.command("set", key="workers", value=3).status == 400
         retried = page.command("retry").json["text"]  # whether there are any depends on how far the crawl is
         assert "queue" in retried or retried == NO_LETTERS
+        nodes.quicken()
         for name in ("a", "b"):
             nodes.end(name)
         wait_for(lambda: page.ask("/api/status").json["state"] == "finished")

@@ -130,6 +130,7 @@ def test_a_node_that_comes_later_takes_over_what_has_its_label(
     nodes.start("b")
     nodes.wait_for(lambda: "b" in nodes.asked_by(".org"))
     before = time.time()
+    nodes.quicken()
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check()
     assert "b" not in nodes.asked_by(".de")
