@@ -25,6 +25,26 @@ def test_numbers_make_no_difference_and_words_do() -> None:
     assert text_fingerprint(text.encode(), url) != text_fingerprint(f"{text} now".encode(), url)
 
 
+PRODUCT = "Product {} Price: {} Add to basket"
+
+
+@pytest.mark.parametrize("price", ["€ 12.50", "12,50 €", "12.50 EUR", "USD 1,250", "$3", "9.99 chf"])
+def test_a_price_makes_a_difference(price: str) -> None:
+    url = "http://a.test/p/7"
+    assert text_fingerprint(PRODUCT.format(7, price).encode(), url) != text_fingerprint(
+        PRODUCT.format(7, "€ 12.51").encode(), url
+    )
+
+
+@pytest.mark.parametrize("price", ["€ {}.00", "{} EUR", "at {}:30", "{} europeans"])
+def test_what_a_page_takes_from_its_address_is_no_price(price: str) -> None:
+    prints = {
+        text_fingerprint(PRODUCT.format(number, price.format(number)).encode(), f"http://a.test/p/{number}")
+        for number in (7, 8, 250)
+    }
+    assert len(prints) == 1
+
+
 @pytest.mark.parametrize("text", ["", "Loading", "x" * 19])
 def test_a_page_that_says_nothing_has_none(text: str) -> None:
     assert text_fingerprint(text.encode(), "http://a.test/") == b""

@@ -74,6 +74,17 @@ def _reference(n: int) -> str:
     )
 
 
+def _token(n: int) -> str:
+    return f"{random.Random(n).getrandbits(64):016x}"
+
+
+_COLOURS, _THINGS = "red blue green oak steel glass".split(), "chair table lamp shelf bowl cup rug clock".split()
+
+
+def _price(n: int) -> str:
+    return f"{random.Random(n).uniform(1, 999):.2f} EUR"
+
+
 def _record(n: int) -> str:
     return (
         f"{_SHORT_MENU} Record {n} value {n * 7 % 1000} size {n * 13 % 977} made in 19{n % 100:02d} see record {n + 1}"
@@ -100,6 +111,15 @@ HONEST: Final[Mapping[str, Site]] = {
         lambda n: (
             f"{VOCABULARY[n % 20_000]} {VOCABULARY[(n * 7 + 1) % 20_000]} {random.Random(n).uniform(1, 99):.2f} EUR"
         ),
+    ),
+    "products with a number and a price": Site(lambda n: f"/p/{n}", lambda n: f"Product {n} Price: {_price(n)} Home"),
+    "products of few words": Site(
+        lambda n: f"/products/{n}", lambda n: f"{_COLOURS[n % 6]} {_THINGS[n // 6 % 8]} {n} Price: {_price(n)} Home"
+    ),
+    "articles by a random id": Site(lambda n: f"/read/{_token(n)}", lambda n: f"{_LONG_MENU} {prose(60, n)}"),
+    "reviews, most of them missing": Site(
+        lambda n: f"/reviews/{VOCABULARY[n % 20_000]}",
+        lambda n: f"{_SHORT_MENU} Nobody has reviewed this yet" if n % 4 else f"{_SHORT_MENU} {prose(40, n)}",
     ),
     "keywords of a language": Site(
         lambda n: f"/en/cpp/keyword/{VOCABULARY[n % 20_000]}.html",
@@ -147,10 +167,6 @@ def _facets(n: int) -> str:
 def _shuffled_facets(n: int) -> str:
     chance = random.Random(n)
     return f"{_SHORT_MENU} " + " ".join(chance.sample(_SHORT_PRODUCTS, chance.randint(5, 15)))
-
-
-def _token(n: int) -> str:
-    return f"{random.Random(n).getrandbits(64):016x}"
 
 
 def _sentences(n: int) -> str:
