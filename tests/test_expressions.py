@@ -26,7 +26,7 @@ from gossamer.parse import dispatch, feed_type, pdf, sitemap
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PATTERN_FIRST = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
 # Those with patterns of users, which RE2 accepts (it has neither kind of group), or with parts that are checked.
-PUT_TOGETHER = {"core/patterns.py", "core/scope.py", "web/routes.py"}
+PUT_TOGETHER = {"core/patterns.py", "core/scope.py", "parse/fingerprint.py", "web/routes.py"}
 _parser, _opcodes = importlib.import_module("re._parser"), importlib.import_module("re._constants")
 ONE_CHARACTER = {_opcodes.LITERAL, _opcodes.NOT_LITERAL, _opcodes.ANY, _opcodes.IN}
 
