@@ -108,7 +108,7 @@ clusterchaos: .venv/dev  ## kill nodes and the servers of a cluster (ARGS="--rou
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
-engines:  ## install the servers and tools that test-engines needs (Debian; as root)
+engines: .venv/runtime  ## install the servers and tools that test-engines needs (Debian; as root)
 	@packaging/engines
 
 bench-tools: engines  ## install what benchmarks compare with, and the pages they crawl (Debian; as root)
