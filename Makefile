@@ -2,7 +2,8 @@
 # Used when .venv is created; an existing .venv is not changed.
 PYTHON ?= $(shell sh requirements/python)
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+# Six processes: those of crawls mostly wait. What pytest makes of a module is kept for the next run.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist worksteal
 PLAIN_TESTS := tests/archive tests/backends/test_bloom_model.py tests/core tests/e2e/test_near_duplicates.py tests/parse \
   tests/runtime/test_compiled.py
 SEEDS ?=

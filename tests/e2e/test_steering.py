@@ -90,8 +90,9 @@ def test_a_crawl_is_paused_and_resumed(web: RunningWeb, tmp_path: Path) -> None:
     assert later["rates"]["10s"]["pages"] == 0.0
     assert len(web.log()) == before
     assert "goes on" in crawl.tell("resume")
+    crawl.tell("pace", "*", "0.01")
     assert crawl.end()["pages"] == PAGES
-    assert [event["rule"] for event in crawl.commands()] == ["pause", "resume"]
+    assert [event["rule"] for event in crawl.commands()] == ["pause", "resume", "pace"]
     assert "@" in str(crawl.commands()[0]["reason"])
 
 
@@ -236,6 +237,7 @@ def test_dead_letters_are_retried_while_a_crawl_runs(web: RunningWeb, tmp_path: 
     wait_for(lambda: dead.target in crawl.tell("retry", "--list"))
     assert "queued again" in crawl.tell("retry", "--host", dead.host)
     assert "no dead letters match" in crawl.tell("retry", "--host", "nonsense.test", status=1)
+    crawl.tell("pace", "*", "0.01")
     crawl.end()
     asked = [request for request in web.log() if (request.host, request.target) == (dead.host, dead.target)]
     assert len(asked) == 2
