@@ -7,10 +7,11 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist worksteal
 PLAIN_TESTS := tests/archive tests/backends/test_bloom_model.py tests/core tests/e2e/test_near_duplicates.py tests/parse \
   tests/runtime/test_compiled.py
 SEEDS ?=
+PYTHONS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-all test-engines test-plain lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
+.PHONY: help crawl test test-all test-engines test-plain test-pythons lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +49,9 @@ test-engines: .venv/dev engines  ## run the tests that need servers and tools be
 # What has a compiled and a plain implementation, and what a user sees of it.
 test-plain: .venv/dev  ## run the tests of what is done in Python if no C compiler was found
 	@$(PYTEST) $(PLAIN_TESTS) $(ARGS)
+
+test-pythons:  ## run the tests on each interpreter in PYTHONS="/path/to/python3.11 ...", in clones
+	@ARGS="$(ARGS)" packaging/pythons $(PYTHONS)
 
 lint: .venv/dev  ## check style and formatting
 	@$(BIN)/ruff check src tests benchmarks packaging
