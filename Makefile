@@ -2,14 +2,16 @@
 # Used when .venv is created; an existing .venv is not changed.
 PYTHON ?= $(shell sh requirements/python)
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+# Six processes: those of crawls mostly wait. What pytest makes of a module is kept for the next run.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist worksteal
 PLAIN_TESTS := tests/archive tests/backends/test_bloom_model.py tests/core tests/e2e/test_near_duplicates.py tests/parse \
   tests/runtime/test_compiled.py
 SEEDS ?=
+PYTHONS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-all test-engines test-plain lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
+.PHONY: help crawl test test-all test-engines test-plain test-pythons lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +49,9 @@ test-engines: .venv/dev engines  ## run the tests that need servers and tools be
 # What has a compiled and a plain implementation, and what a user sees of it.
 test-plain: .venv/dev  ## run the tests of what is done in Python if no C compiler was found
 	@$(PYTEST) $(PLAIN_TESTS) $(ARGS)
+
+test-pythons:  ## run the tests on each interpreter in PYTHONS="/path/to/python3.11 ...", in clones
+	@ARGS="$(ARGS)" packaging/pythons $(PYTHONS)
 
 lint: .venv/dev  ## check style and formatting
 	@$(BIN)/ruff check src tests benchmarks packaging
@@ -108,7 +113,7 @@ clusterchaos: .venv/dev  ## kill nodes and the servers of a cluster (ARGS="--rou
 manners: .venv/dev  ## crawl 200 hosts of every behaviour for a minute, four times, with kills; check the servers' log
 	@$(BIN)/python benchmarks/manners.py $(ARGS)
 
-engines:  ## install the servers and tools that test-engines needs (Debian; as root)
+engines: .venv/runtime  ## install the servers and tools that test-engines needs (Debian; as root)
 	@packaging/engines
 
 bench-tools: engines  ## install what benchmarks compare with, and the pages they crawl (Debian; as root)

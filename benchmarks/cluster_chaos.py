@@ -28,8 +28,8 @@ from tests.servers import engines
 from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
 from tests.servers.redis import running
+from tests.servers.web import RunningWeb
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 
 NAMES = ("a", "b", "c", "d")

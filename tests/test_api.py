@@ -14,8 +14,8 @@ import pytest
 
 import gossamer
 from gossamer.errors import UsageError
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.servers.web import RunningWeb
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)

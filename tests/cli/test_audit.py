@@ -18,10 +18,10 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.inspect.requests_made import SentRequest
 from gossamer.inspect.robots_captures import RobotsCaptures
 from gossamer.sim.chaos import audit_problems
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from gossamer.telemetry.event_log import read_events
 from tests.inspect.folders import Crawled, crawl, event, ledger_of, said
+from tests.servers.web import RunningWeb
 
 CRAWL_DELAY_S = 0.2
 CROWD = 3

@@ -14,10 +14,10 @@ from gossamer.core.catalog import queued_from
 from gossamer.core.url import link_to
 from gossamer.exchanges import Exchange
 from gossamer.records import ArchiveSpan, Outcome, UrlRecord, UrlState
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e import program
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
+from tests.servers.web import RunningWeb
 
 __all__ = ["finished", "small_web", "stopped"]
 

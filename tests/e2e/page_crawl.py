@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gossamer.sim.running import RunningWeb
 from tests.e2e.program import crawl_options, start
+from tests.servers.web import RunningWeb
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}")
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gossamer import failpoints
-from gossamer.sim.running import RunningWeb
-from tests.e2e.preloaded import GOSSAMER, Preloaded
+from tests.e2e import preloaded
+from tests.e2e.preloaded import GOSSAMER
+from tests.servers.web import RunningWeb
 
 
 def start(
@@ -21,7 +22,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start the program; `is_new`: in a process that has nothing loaded and a seed of hashes of its own."""
     if not is_new and cwd is None and not set(environment or {}) - {failpoints.VARIABLE}:
-        return Preloaded(arguments, {**_bare_environment(), **(environment or {})})
+        return preloaded.start(arguments, {**_bare_environment(), **(environment or {})})
     return subprocess.Popen(
         [*GOSSAMER, *arguments],
         stdin=subprocess.DEVNULL,

@@ -13,10 +13,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import run, summary_of
+from tests.servers.web import RunningWeb
 
 SEED = "http://localhost:9/"
 

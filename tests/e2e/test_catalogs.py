@@ -12,7 +12,6 @@ import pytest
 from gossamer.inspect.catalog_rows import is_page
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlState
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.catalog_places import CatalogPlace, places_of
 from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
@@ -20,6 +19,7 @@ from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers import engines
 from tests.servers.redis import RedisServer, free_port, running
 from tests.servers.tcp_proxy import TcpProxy
+from tests.servers.web import RunningWeb
 
 KINDS = [engines.param(kind) for kind in ("cassandra", "mongodb")]
 PACE_MS = 20

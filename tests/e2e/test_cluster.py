@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +22,14 @@ from gossamer.cli.ledger import open_crawl
 from gossamer.cli.main import main
 from gossamer.inspect.shared_reader import SharedReader
 from gossamer.runtime.catalogs import open_catalog
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web import preset
+from tests.e2e.program import start
 from tests.servers.kafka_cassandra import KafkaAndCassandra
 from tests.servers.postgresql import PostgresServer
 from tests.servers.redis import RedisServer
 from tests.servers.redis_cluster import RedisClusterServers
+from tests.servers.web import RunningWeb
 
 LEASE_S = 3
 LONGEST_S = 120.0
@@ -73,19 +73,9 @@ class Nodes:
         """Start nodes; the very first one starts the crawl."""
         for name in names:
             verb = ["join", self.url] if self.running else self._crawl()
-            command = [
-                sys.executable,
-                "-m",
-                "gossamer",
-                *verb,
-                "--node",
-                name,
-                "-o",
-                str(self._folder / name),
-                "--json",
-            ]
-            command += ["--lease", str(LEASE_S), "--no-progress", *self.own_options.get(name, ())]
-            self.running[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            where = ["--node", name, "-o", str(self._folder / name), "--lease", str(LEASE_S)]
+            more = ["--json", "--no-progress", *self.own_options.get(name, ())]
+            self.running[name] = start(*verb, *where, *more)
 
     def _crawl(self) -> list[str]:
         return [*self.options(), "--ledger", self.url]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
 from tests.servers import engines
 from tests.servers.redis import RedisServer, free_port, running
+from tests.servers.web import RunningWeb
 
 SEED = "http://127.0.0.1:9/"
 
@@ -33,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 def said(*words: str, status: int = 2, lines: int = 1) -> str:
     """Run a verb that fails; return its first line, by default the only one."""
-    done = subprocess.run([sys.executable, "-m", "gossamer", *words], capture_output=True, text=True, check=False)
+    done = run(*words)
     assert done.returncode == status, done.stderr
     assert len(done.stderr.splitlines()) == lines, done.stderr
     return done.stderr.splitlines()[0]
@@ -94,13 +93,8 @@ def test_a_server_that_is_full_at_the_start(server: RedisServer, tmp_path: Path)
 def test_a_server_without_an_append_only_file_is_warned_of(server: RedisServer, tmp_path: Path) -> None:
     client = server.client()
     client.config_set("appendonly", "no")
-    command = [sys.executable, "-m", "gossamer", "crawl", SEED, "--ledger", f"{server.url}/memory"]
-    done = subprocess.run(
-        [*command, "-o", str(tmp_path / "a"), "--max-time", "3", "--no-progress"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ledger = ["--ledger", f"{server.url}/memory"]
+    done = run("crawl", SEED, *ledger, "-o", str(tmp_path / "a"), "--max-time", "3", "--no-progress")
     client.config_set("appendonly", "yes")
     client.close()
     assert "Redis writes no append-only file" in done.stderr
@@ -116,6 +110,7 @@ def test_a_server_that_is_full_for_a_while_loses_nothing(server: RedisServer, tm
         client.config_set("maxmemory", "1mb")
         nodes.wait_for(lambda: any("is full" in events_of(tmp_path / name) for name in ("a", "b")))
         client.config_set("maxmemory", "0")
+        nodes.quicken()
         assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
         nodes.check(max_twice=200)
     client.close()

@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 
 from gossamer.engine.revival import NO_LETTERS
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import ADDRESS, shown, wait_for
 from tests.e2e.test_cluster import Nodes, verb
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 from tests.web.serving import Served
 
 PAGES = 400
@@ -64,6 +64,7 @@ def test_the_page_of_a_ledger_shows_and_steers_all_nodes(nodes: Nodes, web: Runn
         assert page.command("set", key="workers", value=3).status == 400
         retried = page.command("retry").json["text"]  # whether there are any depends on how far the crawl is
         assert "queue" in retried or retried == NO_LETTERS
+        nodes.quicken()
         for name in ("a", "b"):
             nodes.end(name)
         wait_for(lambda: page.ask("/api/status").json["state"] == "finished")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,10 +13,11 @@ import pytest
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
 from gossamer.core.assignment import shards_of
 from gossamer.core.identity import host_id, shard_of
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import run, start, summary_of
 from tests.e2e.test_cluster import LEASE_S, Nodes
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PAGES = 60
 
@@ -49,8 +47,7 @@ def test_a_host_that_one_node_blocks_is_contacted_by_none(web: RunningWeb, serve
 def test_near_duplicates_are_found_across_nodes(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
     nodes = Nodes(web, server, tmp_path)
     command = [*nodes.options(), "-o", str(tmp_path / "alone"), "--json", "--no-progress"]
-    alone = subprocess.run([sys.executable, "-m", "gossamer", *command], capture_output=True, text=True, check=True)
-    expected = json.loads(alone.stdout.splitlines()[-1])
+    expected = summary_of(run(*command).stdout)
     nodes.start("a", "b", "c")
     found = [nodes.end(name) for name in ("a", "b", "c")]
     assert expected["near_duplicates"] > 5
@@ -86,11 +83,8 @@ def test_a_private_address_that_a_seed_names_is_open_to_all_nodes(server: RedisS
     seed = f"http://127.0.0.1:{site.server_port}/"
     crawl = ["crawl", seed, "--ledger", url, "--node", "a", "-o", str(tmp_path / "a"), *pace]
     join = ["join", url, "--node", owner, "-o", str(tmp_path / "b"), "--lease", str(LEASE_S), "--no-progress", "--json"]
-    nodes = [
-        subprocess.Popen([sys.executable, "-m", "gossamer", *command], stdout=subprocess.PIPE, text=True)
-        for command in (crawl, join)
-    ]
-    summaries = [json.loads(node.communicate(timeout=60)[0].splitlines()[-1]) for node in nodes]
+    nodes = [start(*command) for command in (crawl, join)]
+    summaries = [summary_of(node.communicate(timeout=60)[0]) for node in nodes]
     site.shutdown()
     assert [summary["pages"] for summary in summaries] == [PAGES, PAGES]
     assert summaries[1]["node_pages"] > 0

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.cli.main import main
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import Nodes
 from tests.servers.mmdb import write_countries
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PLAN = preset("small", seed=5, pages=150, suffixes=("de", "org", "test"))
 RULES = ("--region", ".de=eu", "--region", ".org=us")
@@ -130,6 +130,7 @@ def test_a_node_that_comes_later_takes_over_what_has_its_label(
     nodes.start("b")
     nodes.wait_for(lambda: "b" in nodes.asked_by(".org"))
     before = time.time()
+    nodes.quicken()
     assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
     nodes.check()
     assert "b" not in nodes.asked_by(".de")

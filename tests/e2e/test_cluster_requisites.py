@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PLAN = preset("styled", domains=10, pages=100, robots_rules=0.5)
 

@@ -12,7 +12,6 @@ from zipfile import ZipFile
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
@@ -20,6 +19,7 @@ from tests.servers import engines
 from tests.servers.redis import RedisServer
 from tests.servers.s3 import BUCKET, S3Server
 from tests.servers.s3 import running as running_s3
+from tests.servers.web import RunningWeb
 
 
 @pytest.fixture

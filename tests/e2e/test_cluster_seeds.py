@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 RULES = ("depth=1\tteam=news", "scope=host\tteam=sport", "")
 

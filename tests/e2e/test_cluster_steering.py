@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import HONEST, TRAPS
 from gossamer.sim.web import preset
@@ -16,6 +15,7 @@ from tests.e2e.program import run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import WITHIN_S, wait_for
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PAGES = 400
 NAMES = ("a", "b", "c")
@@ -53,6 +53,7 @@ def test_all_nodes_pause_within_two_seconds_and_go_on(nodes: Nodes, web: Running
     assert len(web.log()) == before
     assert "paused" in run("status", nodes.url).stdout
     tell(nodes, "resume")
+    nodes.quicken()
     assert {nodes.end(name)["finished"] for name in NAMES} == {"exhausted"}
     nodes.check()
 
@@ -64,6 +65,7 @@ def test_a_blocked_host_is_left_alone_by_all_nodes_within_two_seconds(nodes: Nod
     before = sum(request.host == busy for request in web.log())
     nodes.wait_for_requests(len(web.log()) + 60)
     assert sum(request.host == busy for request in web.log()) == before
+    nodes.quicken()
     for name in NAMES:
         nodes.end(name)
     assert sum(request.host == busy for request in web.log()) == before
@@ -105,6 +107,7 @@ def test_a_limit_is_lowered_and_raised_again_and_a_seed_added(
     added = run("add", nodes.url, f"{web.seeds()[0]}an-added-seed")
     assert "1 seed is on the way" in added.stdout, added.stderr
     nodes.start("d")
+    nodes.quicken()
     assert nodes.end("d")["finished"] == "exhausted"
     assert any(request.target.endswith("an-added-seed") for request in web.log())
     assert "a seed" in run("why", nodes.url, f"{web.seeds()[0]}an-added-seed").stdout
@@ -119,6 +122,7 @@ def test_pages_that_are_reported_reach_the_nodes_that_own_them(nodes: Nodes, web
     assert done.stdout == f"{count} URLs are reported as changed, on the way to the nodes\n", done.stderr
     wait_for(lambda: sum(request.target.endswith("/only-reported") for request in web.log()) == len(urls))
     assert "a notice" in run("why", nodes.url, urls[0]).stdout
+    nodes.quicken()
     for name in NAMES:
         nodes.end(name)
     assert not any(request.host == "elsewhere.test" for request in web.log()), "it is out of scope"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
@@ -14,11 +12,12 @@ from zipfile import ZipFile
 import pytest
 
 from gossamer.cli.main import main
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
+from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
 from tests.servers import engines
 from tests.servers.redis import RedisServer, running
+from tests.servers.web import RunningWeb
 
 PLAN = preset("small", seed=5, pages=150)
 NODES = ("a", "b", "c")
@@ -56,7 +55,7 @@ def crawls(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Cra
         summaries = [nodes.end(name) for name in NODES]
         made.summary = summaries[0]
         single = [*nodes.options(), "--no-progress", "-o", made.one]
-        subprocess.run([sys.executable, "-m", "gossamer", *single], check=True, capture_output=True)
+        assert run(*single).returncode == 0
     return made
 
 

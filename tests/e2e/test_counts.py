@@ -67,7 +67,19 @@ def site() -> Iterator[Site]:
 
 def test_summary_status_report_and_catalog_agree_with_the_server(site: Site, tmp_path: Path) -> None:
     out = tmp_path / "c"
-    done = run("crawl", site.url, "--out", str(out), "--politeness-ms", "0", "--retry-wait", "0.01", "--json")
+    done = run(
+        "crawl",
+        site.url,
+        "--out",
+        str(out),
+        "--politeness-ms",
+        "0",
+        "--retry-wait",
+        "0.01",
+        "--max-wait",
+        "1",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     summary = summary_of(done.stdout)
     sent = site.answers
@@ -91,7 +103,18 @@ def test_summary_status_report_and_catalog_agree_with_the_server(site: Site, tmp
 
 def test_the_links_of_another_2xx_are_followed(site: Site, tmp_path: Path) -> None:
     assert (
-        run("crawl", site.url, "--out", str(tmp_path / "c"), "--politeness-ms", "0", "--retry-wait", "0.01").returncode
+        run(
+            "crawl",
+            site.url,
+            "--out",
+            str(tmp_path / "c"),
+            "--politeness-ms",
+            "0",
+            "--retry-wait",
+            "0.01",
+            "--max-wait",
+            "1",
+        ).returncode
         == 0
     )
     assert site.answers[200] == 2 + 1 + 2, "front page and /200, the redirect's target, what 201 and 203 link to"

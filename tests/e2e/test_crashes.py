@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import gossamer
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import Site
@@ -21,6 +20,7 @@ from gossamer.sim.web import preset
 from gossamer.telemetry.summary import Summary
 from tests.amount import crossed
 from tests.e2e.program import crawl_options, run, summary_of
+from tests.servers.web import RunningWeb
 
 STAGES = {"in_decode": 1, "in_parse": 9, "after_fetch": 9}  # and when each raises
 

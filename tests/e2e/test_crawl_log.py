@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, fetched_urls
+from tests.servers.web import RunningWeb
 
 
 def test_every_fetch_has_its_line(tmp_path: Path) -> None:

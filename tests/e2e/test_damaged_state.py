@@ -15,10 +15,10 @@ import pytest
 
 from gossamer.backends.local.damage import IS_COMPILED
 from gossamer.inspect.reader import CrawlReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.amount import amount
 from tests.e2e.program import crawl, crawl_options, run
+from tests.servers.web import RunningWeb
 
 
 class Damaged:

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.amount import crossed
 from tests.e2e.program import crawl_options, run, start
 from tests.e2e.test_faults import pages_stored
+from tests.servers.web import RunningWeb
 
 SHIM = Path(__file__).with_name("failing_disk.c")
 FAILS_FOR_S = 1.0

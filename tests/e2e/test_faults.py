@@ -13,12 +13,12 @@ import pytest
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.servers import engines
+from tests.servers.web import RunningWeb
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_a_full_disk_stops_the_crawl_with_status_3_and_it_goes_on_when_there_is_
     assert full.returncode == 3, full.stderr
     *warnings, last = full.stderr.strip().splitlines()
     assert "room" in last
-    assert all(line.startswith("warning: ") and "free on the disk" in line for line in warnings)
-    assert len(warnings) <= 1
+    assert all(line.startswith("warning: ") for line in warnings)
+    assert sum("free on the disk" in line for line in warnings) <= 1
     still_full = run(*arguments)
     assert still_full.returncode == 3, still_full.stderr
     subprocess.run(["mount", "-o", "remount,size=200m", small_disk], check=True)

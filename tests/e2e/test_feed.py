@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from gossamer.inspect.reader import CrawlReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.amount import some
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl_options, run, start
 from tests.inspect.folders import is_one_line
+from tests.servers.web import RunningWeb
 
 PAGES = 120
 PACE_MS = 150

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.catalog_places import CassandraPlace, PostgresPlace, places_of
 from tests.e2e.program import crawl_options, run
@@ -18,6 +17,7 @@ from tests.servers.kafka import shared_kafka
 from tests.servers.postgresql import PostgresServer, running_postgres
 from tests.servers.redis import free_port, running
 from tests.servers.topics import new_topic, read_topic
+from tests.servers.web import RunningWeb
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ import pytest
 from gossamer.backends.kafka.address import place_of
 from gossamer.backends.kafka.database import Database
 from gossamer.backends.kafka.owners import Owners
-from gossamer.sim.running import RunningWeb
 from tests.e2e.test_cluster import PLAN, WINDOW_PAGES, Nodes, verb
 from tests.e2e.test_cluster_errors import said
 from tests.servers import engines
 from tests.servers.kafka_cassandra import KEYSPACE, KafkaAndCassandra, shared_both
 from tests.servers.postgresql import PostgresServer, running_postgres
+from tests.servers.web import RunningWeb
 
 RANKED_PAGES = 50
 

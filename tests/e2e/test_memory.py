@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gossamer.settings.budget import Budget, min_bytes
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.amount import some
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run
+from tests.servers.web import RunningWeb
 
 MAX_BYTES = 5_000_000
 

@@ -19,7 +19,6 @@ from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.core import rows
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import OrderKind
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
@@ -29,6 +28,7 @@ from tests.servers import engines
 from tests.servers.redis import RedisServer, running
 from tests.servers.s3 import BUCKET
 from tests.servers.s3 import running as s3_running
+from tests.servers.web import RunningWeb
 
 PLAN = preset("small", seed=3, pages=200)
 PACE_MS = 20

@@ -16,7 +16,6 @@ from pymongo.database import Database
 from gossamer.backends.mongodb.connect import Document
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import OrderKind
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import beside, crawl_options, run, survive, until
 from tests.e2e.test_cluster import Nodes, verb
@@ -24,6 +23,7 @@ from tests.servers import engines
 from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, running
 from tests.servers.redis import running as running_redis
 from tests.servers.tcp_proxy import TcpProxy
+from tests.servers.web import RunningWeb
 
 PACE_MS = 20
 _databases = count()

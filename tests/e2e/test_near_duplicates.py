@@ -17,10 +17,10 @@ from gossamer.exchanges import Exchange
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.records import OrderKind, Outcome, UrlId, UrlRecord
 from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.amount import some
 from tests.e2e.program import crawl, crawl_options, run, summary_of
+from tests.servers.web import RunningWeb
 
 PLAN = preset("small", seed=2, near_duplicates=0.3, page_bytes=20_000, slow=0.0, crawl_delays=0.0)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from gossamer.telemetry.text import REPORT_HINT
 from tests.e2e.program import crawl_options, run, start
+from tests.servers.web import RunningWeb
 
 STOPPING = {
     signal.SIGINT: r"gossamer: stopping: waiting for \d+ requests?, again to stop at once\n",

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.page_crawl import PageCrawl, shown
 from tests.e2e.program import crawl
 from tests.servers import engines
 from tests.servers.browser import Browser, running_browser
+from tests.servers.web import RunningWeb
 
 VIEWS = ("", "hosts", "live", "why", "pages", "duplicates", "traps", "dead", "settings", "nowhere")
 CHECK = """

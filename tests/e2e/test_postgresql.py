@@ -9,12 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from tests.e2e.test_cluster import PLAN, WINDOW_PAGES, Nodes, verb
 from tests.e2e.test_cluster_errors import crawled, said
 from tests.servers import engines
 from tests.servers.postgresql import PostgresServer, running_postgres
 from tests.servers.redis import free_port
+from tests.servers.web import RunningWeb
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from psycopg import sql
 from gossamer.inspect.catalog_rows import is_page
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlState
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes
@@ -25,6 +24,7 @@ from tests.servers import engines
 from tests.servers.postgresql import PostgresServer, running_postgres
 from tests.servers.redis import free_port
 from tests.servers.tcp_proxy import TcpProxy
+from tests.servers.web import RunningWeb
 
 PACE_MS = 20
 _schemas = count()

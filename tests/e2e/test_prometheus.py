@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.servers import engines, prometheus
+from tests.servers.web import RunningWeb
 
 LONGEST_S = 60.0
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"

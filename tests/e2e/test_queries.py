@@ -16,10 +16,10 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.figures import Figures, RunState
 from gossamer.inspect.reader import CrawlReader
 from gossamer.runtime.control_socket import QueryClient, query
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import start
 from tests.e2e.test_steering import Running, wait_for
+from tests.servers.web import RunningWeb
 
 PAGES = 300
 

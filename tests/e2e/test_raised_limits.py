@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gossamer.core.url import key_of
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.trap_server import TrapServer
 from gossamer.sim.trap_sites import Site
 from gossamer.sim.web import preset
 from tests.amount import some
 from tests.e2e.program import crawl, fetched_urls, run, summary_of
+from tests.servers.web import RunningWeb
 
 SITE = Site(lambda n: f"/p/{n}", lambda n: f"a page about the number {n} and nothing else, written for a test")
 
@@ -67,7 +67,7 @@ def test_what_is_not_in_an_archive_is_fetched_again_for_its_links(tmp_path: Path
 @pytest.mark.parametrize("failpoint", ["before_commit:kill:2", "after_commit:kill:2", "after_fetch:kill:30"])
 def test_a_kill_while_links_are_read_again_loses_none(tmp_path: Path, failpoint: str) -> None:
     with TrapServer(SITE, 400) as server:
-        out, options = str(tmp_path / "out"), ("--politeness-ms", "0", "--json")
+        out, options = str(tmp_path / "out"), ("--politeness-ms", "0", "--no-traps", "--json")
         run("crawl", server.seed, "--out", out, "--max-depth", "30", *options)
         assert server.requests == 151
         killed = run("resume", out, "--max-depth", "100", *options, environment={"GOSSAMER_FAILPOINT": failpoint})

@@ -16,12 +16,12 @@ from gossamer.core.url import host_of
 from gossamer.inspect.rank_file import RANK_FILE_NAME
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlState
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import wait_for
 from tests.servers.redis import RedisServer
+from tests.servers.web import RunningWeb
 
 PAGES = 300
 
@@ -71,6 +71,7 @@ def test_a_crawl_ranks_its_domains_by_itself(web: RunningWeb, tmp_path: Path) ->
     process = start("crawl", *web.seeds(), *crawl_options(web, out, 150), "--order", "tiers", "--rank-every", "60")
     try:
         wait_for(lambda: len(events(out, "ranked")) >= 1)
+        assert run("pace", str(out), "*", "0.01").returncode == 0
         assert "rank" not in process.communicate(timeout=120)[1]
     finally:
         process.kill()
@@ -93,6 +94,7 @@ def test_a_running_crawl_gets_the_ranks_that_the_operator_computes(web: RunningW
         wait_for(lambda: len(web.log()) > 80)
         assert run("rank", str(out)).returncode == 0
         wait_for(lambda: bool(events(out, "ranked")))
+        assert run("pace", str(out), "*", "0.01").returncode == 0
         assert "by the operator" in events(out, "ranked")[0]["reason"]
         assert "rank" not in process.communicate(timeout=120)[1]
     finally:
@@ -196,6 +198,7 @@ def test_the_nodes_of_a_ledger_get_ranks_while_they_crawl(web: RunningWeb, serve
             return {host["name"]: host["rank"] for host in hosts}
 
         wait_for(lambda: len(set(shown().values())) > 1)
+        nodes.quicken()
         for name in ("a", "b"):
             nodes.end(name)
         nodes.check()
@@ -212,6 +215,7 @@ def test_of_many_nodes_one_has_ranks_computed_for_all(web: RunningWeb, server: R
     nodes.start("a", "b")
     try:
         wait_for(lambda: bool(events(tmp_path / "a", "ranked") or events(tmp_path / "b", "ranked")))
+        nodes.quicken()
         for name in ("a", "b"):
             nodes.end(name)
         nodes.check()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.test_cluster import WINDOW_PAGES, Nodes, verb
 from tests.servers import engines
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster
+from tests.servers.web import RunningWeb
 
 PLAN = preset("small", seed=13, pages=300, domains_per_address=4)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import run
+from tests.servers.web import RunningWeb
 
 
 def pages_of(folder: Path) -> list[str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.amount import crossed
 from tests.e2e.program import crawl_options, run
+from tests.servers.web import RunningWeb
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from zipfile import ZipFile
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl, crawl_options, run, summary_of, survive
 from tests.servers.plain_site import Answer, PlainSite, plain_site
+from tests.servers.web import RunningWeb
 
 CSS = "text/css"
 DEATHS = ("after_archive_write:kill:20", "after_fetch:kill:30", "after_archive_write:kill:41", "in_recovery:kill:5")

@@ -14,9 +14,9 @@ from tests.e2e.program import run, start
 from tests.servers.changing_site import CLOCK, MOVES, VANISHES, ChangingSite, changing_site
 
 HOSTS = [f"127.0.1.{number}" for number in range(1, 5)]
-SHORTEST_S = 2.0
-LONGEST_S = 6.0
-PACE_MS = 100
+SHORTEST_S = 1.0
+LONGEST_S = 3.0
+PACE_MS = 50
 STOPPED = 11  # by the operator
 OPTIONS = (
     *("--revisit", "--revisit-min", str(SHORTEST_S), "--revisit-max", str(LONGEST_S)),

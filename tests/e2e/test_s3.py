@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.servers import engines
 from tests.servers.s3 import BUCKET, S3Proxy, S3Server, proxy, running
+from tests.servers.web import RunningWeb
 
 PAGES = 50
 PLAN = preset("small", seed=5, pages=PAGES)

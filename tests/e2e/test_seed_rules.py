@@ -15,7 +15,7 @@ from tests.amount import some
 from tests.e2e.program import run, summary_of
 
 SITE = Site(lambda n: f"/p/{n}", lambda n: f"a page about the number {n} and nothing else, written for a test")
-QUICK = ("--politeness-ms", "0", "--json")
+QUICK = ("--politeness-ms", "0", "--no-traps", "--json")
 
 
 def seed_file(path: Path, *lines: str) -> str:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl_options
+from tests.servers.web import RunningWeb
 from tests.telemetry.terminals import FakeTerminal
 
 WITHIN_S = 30.0

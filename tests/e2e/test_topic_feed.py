@@ -12,7 +12,6 @@ import pytest
 
 from gossamer.handover.stored import is_page
 from gossamer.inspect.reader import CrawlReader
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import beside, crawl_options, kill_at_each, run, until
 from tests.e2e.test_cluster import PLAN, Nodes
@@ -20,6 +19,7 @@ from tests.servers import engines
 from tests.servers.kafka import KafkaServer, running_kafka, shared_kafka
 from tests.servers.redis import free_port, running
 from tests.servers.topics import messages_in, new_topic, read_topic
+from tests.servers.web import RunningWeb
 
 PACE_MS = 20
 

@@ -18,9 +18,9 @@ from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cu
 from gossamer.handover.stored import captures
 from gossamer.inspect.reader import CrawlReader
 from gossamer.records import ChangeKind
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.inspect.folders import Crawled, crawl, finished, ledger_of, small_web
+from tests.servers.web import RunningWeb
 
 __all__ = ["finished", "small_web"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from tests.e2e.program import crawl_options, run, summary_of
 from tests.hostile.crawling import NOT_SEEDS, WHOLE, Aftermath, whole_server
+from tests.servers.web import RunningWeb
 
 SIZES = {"N": 22, "Z": 7, "R": 12, "H": 16, "T": 7, "B": 10, "S": 6, "C": 3, "W": 9, "D": 3, "L": 3}
 GROWTH_BYTES = 200_000_000

@@ -21,9 +21,9 @@ from gossamer.inspect.reader import CrawlReader
 from gossamer.records import UrlRecord
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.web import preset
 from gossamer.telemetry.summary import Summary
+from tests.servers.web import RunningWeb
 
 PAGES = 160
 

@@ -63,7 +63,8 @@ def test_a_planted_fault_is_found_with_its_seed(fault: str) -> None:
         f"def burn():\n    end = time.process_time() + {2 * MAX_LOOP_S}\n    while time.process_time() < end: pass\n"
     )
     program = f"import time\nkept = []\n{burning}" + PLANTED.format(seed=SLOW, fault=code)
-    readings = list(hunt(iter(range(SLOW, SLOW + 2)), [sys.executable, "-c", program], max_wait_s=2.0))
+    max_wait_s = 2.0 if fault == "it never returns" else 100.0  # the others return, however slow the machine is
+    readings = list(hunt(iter(range(SLOW, SLOW + 2)), [sys.executable, "-c", program], max_wait_s))
     assert len(readings) == 2, "the next answer is read all the same"
     offences = readings[0].offences()
     assert len(offences) == 1

@@ -19,8 +19,8 @@ from gossamer.runtime.control import Command, Pause, Resume
 from gossamer.runtime.outage import OutageControl
 from gossamer.runtime.publishing import BATCH_PAGES, PublishedCommits, Publisher
 from gossamer.runtime.run_stores import commit_at_once
-from gossamer.sim.running import RunningWeb
 from tests.inspect.folders import Crawled, crawl, small_web
+from tests.servers.web import RunningWeb
 
 __all__ = ["small_web"]
 

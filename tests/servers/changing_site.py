@@ -16,9 +16,9 @@ from random import Random
 from msgspec import Struct
 
 FOREVER_S = 1e9
-PERIODS_S = (FOREVER_S, 3.0, 5.0, 9.0, 20.0, *[FOREVER_S] * 9)
+PERIODS_S = (FOREVER_S, 1.5, 2.5, 4.5, 10.0, *[FOREVER_S] * 9)
 CLOCK, VANISHES, APPEARS, MOVES = 6, 7, 8, 9
-AFTER_S = 6.0  # when pages vanish, appear and move
+AFTER_S = 3.0  # when pages vanish, appear and move
 _WORDS = (
     "river mountain valley forest meadow harbour lantern window garden kitchen bridge market winter summer captain "
     "sailor painter writer doctor teacher orchard village island desert canyon glacier prairie"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.servers.web import RunningWeb
 
 from gossamer.sim.dns import FaultKind, NameFault
-from gossamer.sim.running import RunningWeb
 from gossamer.sim.server import encode_answer, parse_request
 from gossamer.sim.server_judge import JudgeRules
 from gossamer.sim.synth_log import read_log

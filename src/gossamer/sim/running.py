@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Self
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,7 @@ from gossamer.sim.synth_log import LoggedRequest, decode_log
 from gossamer.sim.synth_truth import Scope, Truth, find_truth
 from gossamer.sim.web import PRESETS, WebPlan, preset
 
+SERVER = (sys.executable, "-m", "gossamer.sim.running")
 _FLUSH_EVERY_S = 1.0
 _STOP_WITHIN_S = 10.0
 
@@ -128,15 +130,14 @@ class RunningWeb:
         self.plan = plan
         self.port = port
         self.dns_address = ""
-        self._command = [sys.executable, "-m", "gossamer.sim.running", "--stop-with-stdin"]
-        self._command += ["--plan", msgspec.json.encode(plan).decode(), "--port", str(port)]
-        self._command += ["--dns-port", str(dns_port), "--faults", msgspec.json.encode(faults or {}).decode()]
+        self._options = ["--stop-with-stdin", "--plan", msgspec.json.encode(plan).decode(), "--port", str(port)]
+        self._options += ["--dns-port", str(dns_port), "--faults", msgspec.json.encode(faults or {}).decode()]
         if log_path is not None:
-            self._command += ["--log", str(log_path)]
+            self._options += ["--log", str(log_path)]
         self._process: subprocess.Popen[bytes] | None = None
         self._web: SyntheticWeb | None = None
 
-    def __enter__(self) -> RunningWeb:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -145,9 +146,7 @@ class RunningWeb:
 
     def start(self) -> None:
         """Start the process and wait until it listens."""
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, no shell
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self._process = self._launched([*SERVER, *self._options])
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -155,6 +154,9 @@ class RunningWeb:
         listening = msgspec.json.decode(line, type=Listening)
         self.port, self.dns_address = listening.port, listening.dns_address
         self._web = SyntheticWeb(self.plan, self.port)
+
+    def _launched(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - no shell
 
     def stop(self) -> None:
         """End that process; its log is written then. May be called twice."""
