@@ -7,12 +7,13 @@ import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from gossamer.core.identity import divide
-from tests import starvation
+from tests import rewriting, starvation
 from tests.amount import amount
 from tests.servers import engines, java
 
@@ -38,6 +39,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         java.begin_sharing()
+        if config.getoption("numprocesses", None):
+            rewriting.rewrite_all(Path(__file__).parent)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,14 +52,20 @@ def spread(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
     """Order tests so that at any time some processes of a test run wait and others compute.
 
     The processes get equal parts of the list, in order; who has finished takes from the end of another's part. Tests of
-    crawls mostly wait, and there are fewer of them, but they take longer: each part has its share, evenly spread.
+    crawls mostly wait, and there are fewer of them, but they take longer: each part has its share, evenly spread. What
+    shares a crawl is in one part.
     """
-    modules = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
+    modules = [list(tests) for _, tests in groupby(items, _place)]
     waiting = [tests for tests in modules if tests[0].path.parent.name in WAITING_FOLDERS]
     computing = [tests for tests in modules if tests[0].path.parent.name not in WAITING_FOLDERS]
     placed = [(place / len(kind), tests) for kind in (waiting, computing) for place, tests in enumerate(kind)]
     mixed = [tests for _, tests in sorted(placed, key=lambda each: each[0])]
     return [test for first in range(processes) for tests in mixed[first::processes] for test in tests]
+
+
+def _place(item: pytest.Item) -> Path:
+    """Return the module of a test, or its folder if the modules of that share a crawl."""
+    return item.path.parent if item.path.parent.name == "hostile" else item.path
 
 
 @pytest.hookimpl(tryfirst=True)
