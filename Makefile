@@ -16,7 +16,7 @@ ARGS ?=
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-.venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/_kernel.c src/gossamer/_rank.c src/gossamer/_words.c src/gossamer/parse/_scan.c src/gossamer/archive/_sha1.c src/gossamer/backends/local/_bloom.c src/gossamer/backends/local/_damage.c src/gossamer/runtime/_forced_exit.c
+.venv/runtime: requirements/runtime.txt pyproject.toml setup.py src/gossamer/foundation/_kernel.c src/gossamer/foundation/_rank.c src/gossamer/foundation/_words.c src/gossamer/parse/html/_scan.c src/gossamer/archive/_sha1.c src/gossamer/backends/local/_bloom.c src/gossamer/backends/local/_damage.c src/gossamer/runtime/session/_forced_exit.c
 	@echo "Setting up .venv with the runtime packages ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt

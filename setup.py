@@ -25,14 +25,14 @@ def compiled(name: str, *libraries: str) -> Extension:
 
 
 COMPILED = [
-    compiled("gossamer._kernel"),
-    compiled("gossamer._rank"),
-    compiled("gossamer._words"),
-    compiled("gossamer.parse._scan"),
+    compiled("gossamer.foundation._kernel"),
+    compiled("gossamer.foundation._rank"),
+    compiled("gossamer.foundation._words"),
+    compiled("gossamer.parse.html._scan"),
     compiled("gossamer.archive._sha1"),
     compiled("gossamer.backends.local._bloom"),
     compiled("gossamer.backends.local._damage", "dl"),  # of glibc before 2.34
-    compiled("gossamer.runtime._forced_exit"),
+    compiled("gossamer.runtime.session._forced_exit"),
 ]
 TAGS = {"py_limited_api": "cp311", **({"plat_name": PLATFORM} if PLATFORM else {})}
 

@@ -16,7 +16,7 @@ import brotli
 import zstandard
 from msgspec import Struct
 
-from gossamer.records import OrderKind
+from gossamer.model.records import OrderKind
 
 MAX_BYTES = {
     OrderKind.PAGE: 5_000_000,

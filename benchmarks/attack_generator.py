@@ -30,23 +30,23 @@ from msgspec import Struct
 
 from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.robots_cache import RobotsCache
-from gossamer.core.url import link_to
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.robots.cache import RobotsCache
+from gossamer.core.url.forms import link_to
 from gossamer.engine.crawl import Crawl
-from gossamer.errors import GossamerError
-from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode, is_slow
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.errors import GossamerError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.ports.page_sink import FetchedPage
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.answers import WorkerRules, read_answer
-from gossamer.runtime.costly_results import COSTLY_ROBOTS_BYTES
-from gossamer.runtime.crash import Crash
-from gossamer.runtime.worker import Worker
+from gossamer.runtime.hub.costly_results import COSTLY_ROBOTS_BYTES
+from gossamer.runtime.watch.crash import Crash
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
+from gossamer.runtime.workers.worker import Worker
 from gossamer.sim.scenarios import ImaginedSites, Scenario
 
 MAX_LOOP_S = 0.1

@@ -28,7 +28,7 @@ from tests.hostile.measuring import Usage, bytes_in, measure
 from tests.hostile.serving import HostileServer
 
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import WebPlan, preset
+from gossamer.sim.web.web import WebPlan, preset
 
 PACE_S = 0.25
 HEALTHY, PAGES_PER_HOST = 10, 32

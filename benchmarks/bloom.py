@@ -18,9 +18,9 @@ from random import Random
 from time import perf_counter
 
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
-from gossamer.core.identity import host_id, url_id_from
-from gossamer.core.url import link_to
-from gossamer.records import HostRecord, QueuedUrl
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import host_id, url_id_from
+from gossamer.model.records import HostRecord, QueuedUrl
 
 STRANGERS = 1_000_000
 WANTED = 0.001

@@ -30,7 +30,7 @@ from tests.servers.postgresql import running_postgres
 from tests.servers.redis import running
 from tests.servers.web import RunningWeb
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 NAMES = ("a", "b", "c", "d")
 FAULTS_PER_CRAWL = 4

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 
 def crawl(web: RunningWeb, out: str, *more: str) -> dict[str, float]:

@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 MAX_S = 60.0

@@ -19,17 +19,17 @@ from pathlib import Path
 from msgspec import Struct
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.catalog import record_of
-from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.ledger.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISITS
 from gossamer.core.revisit.page import Found, Visit, first_state
 from gossamer.core.revisit.price import cell_of
 from gossamer.core.revisit.priors import DEFAULT
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits
-from gossamer.core.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISITS
-from gossamer.core.url import link_to
-from gossamer.records import HostRecord, QueuedUrl, Revisit, UrlState
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of
+from gossamer.model.records import HostRecord, QueuedUrl, Revisit, UrlState
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 URLS_PER_HOST = 500
 HOSTS_PER_COMMIT = 100

@@ -21,11 +21,11 @@ from gossamer.archive.warc import Identified
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.catalog import record_of
-from gossamer.core.url import link_to
-from gossamer.exchanges import Exchange
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import ChangeKind, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import ChangeKind, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.reading.folder import CrawlReader
 from gossamer.settings.load import completed, merged, to_toml
 
 PAGES_PER_HOST = 500

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ import sys
 
 
 def one_input(data: bytes) -> None:
-    from gossamer.core.robots import parse_robots
-    from gossamer.core.url import canonical, links_from
-    from gossamer.parse.feeds import parse_feed
-    from gossamer.parse.html import parse_html
-    from gossamer.parse.pdf import pdf_links
-    from gossamer.parse.sitemap import parse_sitemap
+    from gossamer.core.robots.rules import parse_robots
+    from gossamer.core.url.forms import canonical, links_from
+    from gossamer.parse.feeds.feeds import parse_feed
+    from gossamer.parse.feeds.sitemap import parse_sitemap
+    from gossamer.parse.html.html import parse_html
+    from gossamer.parse.pdf.pdf import pdf_links
 
     text = data.decode("latin-1")
     canonical(text, "http://a.test/")

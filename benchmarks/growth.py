@@ -20,11 +20,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.catalog import record_of
-from gossamer.core.url import link_to
-from gossamer.records import HostRecord, QueuedUrl, UrlState
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import HostRecord, QueuedUrl, UrlState
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 URLS_PER_HOST = 500
 HOSTS_PER_COMMIT = 100

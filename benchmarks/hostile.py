@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.hostile.crawling import NOT_SEEDS, OPTIONS, WHOLE, whole_server
 
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 
 def crawl(seeds: list[str], dns_address: str, out: str) -> dict[str, float]:

@@ -26,18 +26,18 @@ from time import thread_time
 import msgspec
 import uvloop
 
-from gossamer.assembly import RunPlace, build_session
+from gossamer.assembly.run import RunPlace, build_session
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.collector import make_full_collections_rare
 from gossamer.engine.crawl import Crawl
-from gossamer.records import Order, Result
-from gossamer.runtime import messages
-from gossamer.runtime.channel import Channel, HubListener, ProcessChannel
+from gossamer.foundation.collector import make_full_collections_rare
+from gossamer.model.records import Order, Result
+from gossamer.runtime.workers import messages
+from gossamer.runtime.workers.channel import Channel, HubListener, ProcessChannel
 from gossamer.settings.load import settings_for_new
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 RESULTS_PER_FRAME = 8  # as workers under load send them
 MAX_AIM_US = 80.0

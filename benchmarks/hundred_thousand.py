@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 

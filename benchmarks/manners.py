@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gossamer.sim.manners_server import ManneredServer, offences
+from tests.support.sites.manners_server import ManneredServer, offences
 
 POLITENESS_S = 0.3
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")

@@ -28,26 +28,26 @@ from pathlib import Path
 from benchmarks.growth import fill
 from msgspec import Struct
 
+from gossamer.assembly.engine import budget_of, frontier_limits
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.dedup.index import MinHashIndex, SimHashIndex
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
-from gossamer.core.frontier import Frontier
-from gossamer.core.href_memo import HrefMemo
-from gossamer.core.novelty import LANES, PageLinks, PageMark
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.robots import parse_robots
-from gossamer.core.trap_watch import TrapWatch
-from gossamer.core.url import link_to
-from gossamer.core.workbench import OriginRules
-from gossamer.engine_assembly import budget_of, frontier_limits
-from gossamer.fetch.dns import Resolution
-from gossamer.records import ContentRecord, DomainRecord, HostRecord, QueuedUrl, UrlState
-from gossamer.runtime.vitals import private_bytes
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.frontier.workbench import OriginRules
+from gossamer.core.robots.rules import parse_robots
+from gossamer.core.traps.novelty import LANES, PageLinks, PageMark
+from gossamer.core.traps.watch import TrapWatch
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.href_memo import HrefMemo
+from gossamer.fetch.names.dns import Resolution
+from gossamer.model.records import ContentRecord, DomainRecord, HostRecord, QueuedUrl, UrlState
+from gossamer.runtime.watch.vitals import private_bytes
 from gossamer.settings.budget import size_from
 from gossamer.settings.model import Settings
 from gossamer.settings.rules import pace_of
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 GOSSAMER = (sys.executable, "-m", "gossamer.cli.main")
 HOSTS, PAGES = 3000, 12_000

@@ -35,9 +35,9 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.mongodb.connect import Document
 from gossamer.backends.mongodb.documents import content_documents, metadata_document
 from gossamer.backends.mongodb.store import MongoPages
-from gossamer.core.url import link_to
+from gossamer.core.url.forms import link_to
 from gossamer.ports.page_store import PageCopy
-from gossamer.runtime.publishing import BATCH_PAGES
+from gossamer.runtime.stores.publishing import BATCH_PAGES
 
 ROUND_TRIP_S = 0.001
 MIN_RATIO = 20

@@ -23,7 +23,7 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.dedup.minhash import minhash, plain_minhash
 from gossamer.core.dedup.scheme import SCHEMES, NearDup, Scheme
 from gossamer.core.dedup.shingles import words_of
-from gossamer.kernel import kernel
+from gossamer.foundation.kernel import kernel
 from gossamer.ports import Ledger
 
 PAIRS = 6000

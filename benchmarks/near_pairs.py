@@ -24,12 +24,12 @@ from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
 from tests.servers.redis import running
 
-from gossamer.assembly import open_shared
+from gossamer.assembly.run import open_shared
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
-from gossamer.figures import Totals
+from gossamer.model.figures import Totals
+from gossamer.model.records import UrlId
+from gossamer.model.state import CrawlRecord, Terms
 from gossamer.ports.shared_ledger import Commit, NodeId
-from gossamer.records import UrlId
-from gossamer.state import CrawlRecord, Terms
 
 WORDS = 600
 PAGES_PER_COMMIT = 50

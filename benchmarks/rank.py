@@ -15,7 +15,7 @@ from random import Random
 from time import perf_counter
 
 from gossamer.core.rank import HostGraph, rank_hosts, standings
-from gossamer.kernel import rank_kernel
+from gossamer.foundation.kernel import rank_kernel
 
 MAX_SECONDS = 300.0
 MAX_GIGABYTES = 2.0

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from gossamer.archive.cdxj import index_file
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 PORT = 18_099
 LONGEST_START_S = 60.0

@@ -14,13 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from gossamer.assembly.engine import budget_of, build_crawl
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.catalog import record_of
-from gossamer.core.url import link_to
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine_assembly import budget_of, build_crawl
-from gossamer.records import HostRecord, QueuedUrl, UrlState
-from gossamer.runtime.vitals import private_bytes
+from gossamer.model.records import HostRecord, QueuedUrl, UrlState
+from gossamer.runtime.watch.vitals import private_bytes
 from gossamer.settings.load import completed, merged
 
 URLS_PER_HOST = 500

@@ -18,12 +18,12 @@ from time import perf_counter
 
 from msgspec import Struct
 from msgspec.structs import replace
+from tests.support.sites.changing import MIX, ChangingWeb, Mix, Policy, Simulation
+from tests.support.sites.revisit_policies import OwnPolicy, optimal, proportional, uniform
 
 from gossamer.core.revisit.classes import RULES, PageClass
 from gossamer.core.revisit.interval import MAX_DAYS, MIN_DAYS
 from gossamer.core.revisit.schedule import RevisitRule, Schedule
-from gossamer.sim.changing import MIX, ChangingWeb, Mix, Policy, Simulation
-from gossamer.sim.revisit_policies import OwnPolicy, optimal, proportional, uniform
 
 WANTED = 0.95
 NEWS_HOURS = 2

@@ -14,9 +14,9 @@ from pathlib import Path
 import zstandard
 
 from gossamer.backends import redis as package
-from gossamer.core.rows import encode
-from gossamer.core.url import link_to
-from gossamer.records import ArchiveSpan, OrderKind, Source, UrlRecord, UrlState
+from gossamer.core.ledger.rows import encode
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import ArchiveSpan, OrderKind, Source, UrlRecord, UrlState
 
 ROWS = 6000
 DICTIONARY_BYTES = 6144

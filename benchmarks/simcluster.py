@@ -12,7 +12,7 @@ import time
 from contextlib import nullcontext
 from multiprocessing import Pool
 
-from gossamer.sim.cluster_runs import PLANTED, planted, run_seed
+from gossamer.sim.cluster.runs import PLANTED, planted, run_seed
 
 
 def _run(task: tuple[int, str]) -> tuple[int, list[str]]:

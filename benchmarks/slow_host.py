@@ -17,11 +17,11 @@ import tempfile
 from pathlib import Path
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import link_to
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.forms import link_to
 from gossamer.sim.running import RunningWeb
 from gossamer.sim.scenarios import ImaginedHost, Scenario, many_hosts
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 
 SLOW = "slow.test"
 HOSTS = 1000

@@ -2,7 +2,7 @@
 
     python -m benchmarks.spam [--first SEED] [--seeds N] [--pages N] [--documentation FOLDER]
 
-Generated sites (`gossamer.sim.spam_sites`): five kinds with spam and ten honest ones that look like it, in four
+Generated sites (`tests.support.sites.spam_sites`): five kinds with spam and ten honest ones that look like it, in four
 languages, a farm of hosts, and honest hosts with such names; crawled by the engine in virtual time, pages read as a
 worker does. Then every page of the documentation that is installed. Thresholds were chosen on seeds 1 to 12; figures
 are from seeds 201 on.
@@ -15,27 +15,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.support.sites.spam_sites import HONEST, SpamSite, farm_hosts, hosting, site
+from tests.support.sites.spam_sites import SPAM as SPAM_KINDS
+
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake, IntakeRules
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import Pace
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.quarantine import SPAM_PATTERN
-from gossamer.core.scope import Reach, Scope
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.ledger.tables import QUARANTINES, SPAM, spam_key
+from gossamer.core.links.intake import Intake, IntakeRules
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.politeness.pace import Pace
 from gossamer.core.spam.hosts import Level, SpamUse, judge_host
 from gossamer.core.spam.page import judge_page
-from gossamer.core.tables import QUARANTINES, SPAM, spam_key
-from gossamer.core.url import canonical, link_to, path_of
+from gossamer.core.traps.quarantine import SPAM_PATTERN
+from gossamer.core.url.forms import canonical, link_to, path_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.exchanges import Exchange
-from gossamer.parse.html import parse_html
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.answers import WorkerRules, read_answer
-from gossamer.sim.spam_sites import HONEST, SpamSite, farm_hosts, hosting, site
-from gossamer.sim.spam_sites import SPAM as SPAM_KINDS
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.parse.html.html import parse_html
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
 
 HEADERS = [("content-type", "text/html; charset=utf-8")]
 FARM_HOSTS = 30

@@ -13,9 +13,9 @@ import statistics
 import time
 from pathlib import Path
 
-from gossamer.exchanges import Exchange
-from gossamer.records import Order, OrderKind, Outcome
-from gossamer.runtime.answers import WorkerRules, read_answer
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
 
 HEADERS = [("content-type", "text/html; charset=utf-8")]
 CPU_MS_PER_PAGE = 0.6

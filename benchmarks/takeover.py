@@ -24,19 +24,19 @@ from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
 from tests.servers.redis import free_port, running
 
-from gossamer.assembly import open_shared
+from gossamer.assembly.run import open_shared
 from gossamer.backends.kafka.address import place_of
 from gossamer.backends.kafka.database import Database
 from gossamer.backends.kafka.owners import Owners
-from gossamer.core import rows
-from gossamer.core.catalog import record_of
-from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of
-from gossamer.core.url import link_to
-from gossamer.figures import Totals
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import SHARD_COUNT, domain_id, host_id, shard_of
+from gossamer.model.figures import Totals
+from gossamer.model.records import DomainRecord, HostRecord, QueuedUrl, UrlState
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, NodeId, NodeView, SharedLedger
-from gossamer.records import DomainRecord, HostRecord, QueuedUrl, UrlState
-from gossamer.runtime.node_agent import RENEWALS_PER_LEASE
+from gossamer.runtime.cluster.node_agent import RENEWALS_PER_LEASE
 
 HOSTS_PER_NODE = 100
 QUEUED_SHARE = 5  # every fifth

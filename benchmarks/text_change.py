@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gossamer.core.revisit.text_change import has_changed, sketch_of
-from gossamer.parse.html import parse_html
+from gossamer.parse.html.html import parse_html
 
 FOLDERS = ("python3.11/html", "postgresql-doc-15/html", "python-django-doc/html")
 MIN_WORDS = 60  # less is no page: an anchor's redirect, an empty index

@@ -2,8 +2,8 @@
 
 python -m benchmarks.traps [--pages N] [--python PATH]
 
-Every site of `gossamer.sim.trap_sites` is served over loopback and crawled by the program, into a folder of its own.
-An honest site has N pages (2,000); one that turns into a trap is honest for as long. Then a mix: 20 honest hosts
+Every site of `tests.support.sites.trap_sites` is served over loopback and crawled by the program, into a folder of its
+own. An honest site has N pages (2,000); one that turns into a trap is honest for as long. Then a mix: 20 honest hosts
 and 5 traps in one crawl, once without a stop and once stopped in the middle and resumed. Prints tables as in
 docs/hostile.md.
 """
@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import HONEST, TRAPS, Site, turning
 
-from gossamer.core.quarantine import BUDGET
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import HONEST, TRAPS, Site, turning
+from gossamer.core.traps.quarantine import BUDGET
 
 MIXED_HONEST, MIXED_PAGES = 20, 600
 MIXED_TRAPS = ("a calendar", "session ids", "facets", "an endless path", "invented items")

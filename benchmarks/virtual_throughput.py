@@ -16,9 +16,9 @@ import time
 
 from msgspec import Struct
 
-from gossamer.core.limits import FrontierLimits
-from gossamer.sim.cluster import ClusterSim
-from gossamer.sim.cluster_plan import ClusterPlan, Faults
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.sim.cluster.cluster import ClusterSim
+from gossamer.sim.cluster.plan import ClusterPlan, Faults
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 
 ANSWER_AFTER_S, DELAY_S = 0.2, 0.5

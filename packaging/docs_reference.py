@@ -1,4 +1,4 @@
-"""The pages of the documentation that are made from the program: commands, settings, events, the list of decisions.
+"""The pages of the documentation that are made from the program: commands, settings, events, modules, decisions.
 
     make reference         # writes them
 
@@ -10,6 +10,7 @@ names.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import inspect
 import re
@@ -18,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gossamer import events
 from gossamer.cli.verbs import GROUPS, options_of, parser_of
+from gossamer.model import events
 from gossamer.settings.model import Group, Option, options
 
 if TYPE_CHECKING:
@@ -189,11 +190,34 @@ def event_names() -> Iterator[str]:
         yield f"| `{name}` | {_cell(kind)} | {f'`{default}`' if default else ''} | {_cell(meaning)} |"
 
 
+def modules() -> Iterator[str]:
+    """Yield the list of modules, by package: the first sentences of what each says of itself."""
+    yield from (
+        "# Modules",
+        "",
+        "Each with the question that it answers. How they fit together: [architecture](../architecture.md).",
+    )
+    source = DOCS.parent / "src" / "gossamer"
+    for package in sorted({path.parent for path in source.rglob("*.py")}):
+        name = package.relative_to(source).as_posix()
+        yield from ("", f"## {'gossamer' if name == '.' else name}", "")
+        yield from (_summary_of(package / "__init__.py"), "", "| module | |", "|---|---|")
+        for path in sorted(package.glob("*.py")):
+            if path.stem != "__init__":
+                yield f"| `{path.stem}` | {_summary_of(path)} |"
+
+
+def _summary_of(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
+
+
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "reference/commands.md": commands,
     "reference/settings.md": settings,
     "reference/events.md": event_names,
     "decisions/index.md": decisions,
+    "reference/modules.md": modules,
 }
 
 

@@ -19,7 +19,7 @@ from tests.e2e.page_crawl import PageCrawl  # noqa: E402
 from tests.servers.browser import running_browser  # noqa: E402
 
 from gossamer.sim.running import RunningWeb  # noqa: E402
-from gossamer.sim.web import preset  # noqa: E402
+from gossamer.sim.web.web import preset  # noqa: E402
 
 PICTURE = ROOT / "docs" / "live-page.png"
 WIDTH, HEIGHT = 1380, 608

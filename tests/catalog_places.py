@@ -22,7 +22,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from pymongo.database import Database
 
-from gossamer.runtime.catalogs import CheckedCatalog, open_catalog
+from gossamer.runtime.stores.catalogs import CheckedCatalog, open_catalog
 from tests.servers import engines
 from tests.servers.cassandra import CassandraServer, shared_cassandra
 from tests.servers.mongodb import MongoServer

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from gossamer.core.identity import divide
+from gossamer.core.url.identity import divide
 from tests import rewriting, starvation
 from tests.amount import amount
 from tests.servers import engines, java

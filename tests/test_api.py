@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import gossamer
-from gossamer.errors import UsageError
-from gossamer.sim.web import preset
+from gossamer.model.errors import UsageError
+from gossamer.sim.web.web import preset
 from tests.servers.web import RunningWeb
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "api.md"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gossamer.collector import make_full_collections_rare
+from gossamer.foundation.collector import make_full_collections_rare
 
 
 class Knot:

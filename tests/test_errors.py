@@ -6,7 +6,7 @@ import lmdb
 import msgspec
 import pytest
 
-from gossamer.errors import damage_of
+from gossamer.model.errors import damage_of
 
 PAGE = lmdb.PageNotFoundError("mdb_get")
 ROW = msgspec.DecodeError("Input data was truncated")

@@ -19,17 +19,19 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.core import robots
-from gossamer.expressions import expression
-from gossamer.fetch import chunked_transfer
-from gossamer.parse import dispatch, feed_type, pdf, sitemap
+from gossamer.core.robots import rules as robots
+from gossamer.fetch.plain import chunked_transfer
+from gossamer.foundation.expressions import expression
+from gossamer.parse import dispatch
+from gossamer.parse.feeds import feed_type, sitemap
+from gossamer.parse.pdf import pdf
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PATTERN_FIRST = ("compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn")
 TAKE_A_PATTERN = {"expression", *(f"re.{name}" for name in PATTERN_FIRST)}
 # Those with patterns of callers, of users, which RE2 accepts (it has neither kind of group), or with parts that are
 # checked.
-PUT_TOGETHER = {"expressions.py", "core/patterns.py", "core/scope.py", "web/routes.py"}
+PUT_TOGETHER = {"foundation/expressions.py", "core/url/patterns.py", "core/links/scope.py", "web/routes.py"}
 _parser, _opcodes = importlib.import_module("re._parser"), importlib.import_module("re._constants")
 ONE_CHARACTER = {_opcodes.LITERAL, _opcodes.NOT_LITERAL, _opcodes.ANY, _opcodes.IN}
 
@@ -100,7 +102,7 @@ def test_every_expression_with_a_possessive_quantifier_is_compared_here(
 ) -> None:
     compared = [each.ours.pattern for each in EXPRESSIONS.values()]
     others = {place for place, _, pattern in patterns if _has_possessive(pattern) and pattern not in compared}
-    assert others == {"gossamer/interpreter.py"}  # where it is the question
+    assert others == {"gossamer/foundation/interpreter.py"}  # where it is the question
 
 
 @pytest.mark.parametrize(

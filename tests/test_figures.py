@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gossamer.figures import BOUNDS_S, Figures, Histogram, Totals, is_error
-from gossamer.records import OrderKind, Outcome, Result
+from gossamer.model.figures import BOUNDS_S, Figures, Histogram, Totals, is_error
+from gossamer.model.records import OrderKind, Outcome, Result
 
 
 def figures(totals: Totals, run_seconds: float = 0.0) -> Figures:

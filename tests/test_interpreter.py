@@ -14,10 +14,10 @@ import pytest
 
 from gossamer.__main__ import run_program
 from gossamer.cli.doctor import _build, _check_python
-from gossamer.interpreter import NEWEST_TESTED, OLDEST, USABLE, faults, is_optimised, missing_modules
+from gossamer.foundation.interpreter import NEWEST_TESTED, OLDEST, USABLE, faults, is_optimised, missing_modules
 
 PROJECT = Path(__file__).resolve().parent.parent
-JUDGE = PROJECT / "src" / "gossamer" / "interpreter.py"
+JUDGE = PROJECT / "src" / "gossamer" / "foundation" / "interpreter.py"
 # Faults, planted by a statement.
 OLD = "sys.version_info = (3, 10, 14, 'final', 0)"
 WRONG_MATCHES = "re.compile = lambda *given: None"

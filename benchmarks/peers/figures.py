@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from gossamer.inspect.report.svg import round_step
+from gossamer.report.svg import round_step
 
 Row = Sequence[str]
 _BAR, _GAP, _LEFT, _RIGHT, _TOP = 20, 8, 170, 110, 40

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from gossamer.sim.dns import NameFault, NameServer, Zone
-from gossamer.sim.web import WebPlan
+from gossamer.sim.web.dns import NameFault, NameServer, Zone
+from gossamer.sim.web.web import WebPlan
 
 
 async def _serve(addresses: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from gossamer.interpreter import FAULTY, faults
+from gossamer.foundation.interpreter import FAULTY, faults
 
 
 def run_program() -> None:

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gossamer.core.intake import FoundLink
+from gossamer.core.links.intake import FoundLink
 
 __all__ = [
     "Answer",

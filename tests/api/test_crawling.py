@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import gossamer
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import TRAPS
 from tests.e2e.program import run
 from tests.servers.plain_site import Answer, PlainSite
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import TRAPS
 
 
 def test_events_say_what_happened(site: PlainSite, options: dict[str, Any]) -> None:

@@ -12,14 +12,14 @@ import pytest
 
 import gossamer
 from gossamer.api.hooks import AwaitedLinkHooks, HookCalls, Hooks
-from gossamer.core.intake import Intake, IntakeRules
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import Reach, Scope
-from gossamer.core.url import link_to
-from gossamer.engine.link_backlog import FIRST_LINKS
-from gossamer.engine.link_review import LinkReview
-from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.links.intake import Intake, IntakeRules
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.url.forms import link_to
+from gossamer.engine.admission.link_backlog import FIRST_LINKS
+from gossamer.engine.admission.link_review import LinkReview
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from tests.e2e.program import run
 from tests.servers.plain_site import Answer, PlainSite
 

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.exchanges import Exchange
-from gossamer.records import Outcome, Truncation
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 NOW = 1_700_000_000.123456
 WARCINFO = {"software": "Gossamer/test", "robots": "obey", "operator": "nobody", "http-header-user-agent": "Gossamer"}

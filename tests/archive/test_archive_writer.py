@@ -10,7 +10,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.cdxj import fold_index
 from gossamer.archive.reader import ArchiveReader, read_record
-from gossamer.errors import DiskFullError
+from gossamer.model.errors import DiskFullError
 
 from .oracle import verify_file, verify_index
 from .samples import NOW, exchange, odd_exchanges, writer

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gossamer.archive.cdxj import fold_index, index_file, merge_index, part_path, write_index
 from gossamer.archive.warc import Identified, RefersTo
-from gossamer.core.url import canonical
-from gossamer.records import Outcome, Truncation
+from gossamer.core.url.forms import canonical
+from gossamer.model.records import Outcome, Truncation
 from tests.amount import amount
 
 from .oracle import verify_index

@@ -10,8 +10,8 @@ from gossamer.archive.cdxj import INDEX_NAME, fold_index
 from gossamer.archive.reader import ArchiveReader, exchange_of
 from gossamer.archive.recovery import recover, seal
 from gossamer.archive.warc import RefersTo
-from gossamer.errors import CorruptFolderError
-from gossamer.records import Truncation
+from gossamer.model.errors import CorruptFolderError
+from gossamer.model.records import Truncation
 
 from .oracle import verify_file, verify_index
 from .samples import NOW, exchange, odd_exchanges, writer

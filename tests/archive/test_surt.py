@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.archive.surt import surt
-from gossamer.core.url import canonical
+from gossamer.core.url.forms import canonical
 from tests.amount import amount
 
 from .samples import ODD_URLS

@@ -10,8 +10,8 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.warc import RefersTo, compose_exchange, new_record_id, stored_head, warc_date, warcinfo_record
-from gossamer.exchanges import Exchange
-from gossamer.records import Outcome, Truncation
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 from .samples import NOW, exchange, odd_exchanges
 

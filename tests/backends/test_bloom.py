@@ -12,8 +12,8 @@ from gossamer.backends.local.bloom import PARTITIONS, SeenFilter
 from gossamer.backends.local.digest_log import GROUP_BYTES, TABLE, DigestLog
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.backends.local.store import Store
-from gossamer.core.url import link_to
-from gossamer.records import HostRecord, QueuedUrl, UrlState
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import HostRecord, QueuedUrl, UrlState
 
 FALSE_POSITIVES = 0.001
 _STRANGERS = 1 << 40

@@ -16,7 +16,7 @@ from gossamer.backends.cassandra.connect import Place, place_of
 from gossamer.backends.cassandra.letters import VALID_S, KnownLetters
 from gossamer.backends.cassandra.sorting import sorted_rows
 from gossamer.backends.cassandra.writing import bucket_of
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges
 from tests.catalog_places import CassandraPlace, places_of
 from tests.contracts.test_catalog_store import HOST, LETTER, PAGE

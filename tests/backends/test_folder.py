@@ -10,7 +10,7 @@ from threading import Timer
 import pytest
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.errors import FolderBusyError
+from gossamer.model.errors import FolderBusyError
 
 
 def test_who_asks_for_the_owner_keeps_no_crawl_from_beginning(tmp_path: Path) -> None:

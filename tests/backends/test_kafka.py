@@ -10,22 +10,22 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from gossamer import failpoints
 from gossamer.backends.kafka.address import place_of
 from gossamer.backends.kafka.commits import plan_of
 from gossamer.backends.kafka.database import Database
 from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
 from gossamer.backends.kafka.topic import Topic
-from gossamer.core import rows
-from gossamer.core.identity import SHARD_COUNT, host_id, shard_of, shard_prefix
-from gossamer.core.record_additions import Additions
-from gossamer.core.rows import SHARDED
-from gossamer.errors import LeaseLostError
-from gossamer.figures import Totals
+from gossamer.core.cluster.record_additions import Additions
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.rows import SHARDED
+from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of, shard_prefix
+from gossamer.foundation import failpoints
+from gossamer.model.errors import LeaseLostError
+from gossamer.model.figures import Totals
+from gossamer.model.records import HostRecord, UrlState
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, NodeId
-from gossamer.records import HostRecord, UrlState
-from gossamer.state import CrawlRecord, NodeStatus
 from tests.contracts.test_shared_ledger import LINK, OTHER, SHARD, TERMS, TEXT, P, Q, signed, url_row
 from tests.servers import engines
 from tests.servers.kafka_cassandra import KafkaAndCassandra, shared_both

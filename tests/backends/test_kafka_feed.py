@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 
 from gossamer.backends.kafka_feed.topic import KafkaTopic
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.document_topic import FeedMessage
 from tests.servers import engines
 from tests.servers.kafka import KafkaServer, allow, guarded_kafka, shared_kafka

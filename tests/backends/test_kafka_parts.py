@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gossamer.backends.kafka.address import place_of
 from gossamer.backends.kafka.inbox import Inbox
 from gossamer.backends.kafka.layout import Layout, check_layout
-from gossamer.core.identity import SHARD_COUNT, shard_of
-from gossamer.errors import UsageError
+from gossamer.core.url.identity import SHARD_COUNT, shard_of
+from gossamer.model.errors import UsageError
 
 URL = "kafka://b1:9093,b2/books?cassandra=c1,c2:9143/crawls"
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.mongodb.catalog import MongoCatalog
 from gossamer.backends.mongodb.store import MongoPages
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges
 from tests.contracts.test_catalog_store import LETTER, PAGE
 from tests.servers import engines

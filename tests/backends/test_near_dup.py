@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
-from gossamer.records import Similar
+from gossamer.model.records import Similar
 
 MINHASH = SCHEMES[NearDup.MINHASH].edition
 

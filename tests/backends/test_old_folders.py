@@ -8,8 +8,8 @@ import lmdb
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.local.store import Store
-from gossamer.core import rows
-from gossamer.core.url import link_to
+from gossamer.core.ledger import rows
+from gossamer.core.url.forms import link_to
 
 
 def test_tables_that_a_folder_does_not_have_are_empty(tmp_path: Path) -> None:

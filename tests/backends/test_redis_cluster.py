@@ -18,14 +18,14 @@ from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.cluster_ledger import JOURNAL_COMMITS, RedisClusterLedger
 from gossamer.backends.redis.ranges import RANGES, KeyRanges, journals_of
-from gossamer.core.identity import SHARD_COUNT
-from gossamer.core.record_additions import Additions
-from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
-from gossamer.figures import Totals
+from gossamer.core.cluster.record_additions import Additions
+from gossamer.core.url.identity import SHARD_COUNT
+from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.figures import Totals
+from gossamer.model.records import UrlId
+from gossamer.model.state import CrawlRecord, NodeStatus, Terms
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, NodeId
-from gossamer.records import UrlId
-from gossamer.state import CrawlRecord, NodeStatus, Terms
 from tests.amount import amount, some
 from tests.servers import engines
 from tests.servers.redis import RedisServer

@@ -11,7 +11,7 @@ import pytest
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.connect import RedisAddress, connect
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.errors import EngineUnavailableError, UsageError
+from gossamer.model.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
 from tests.servers import engines
 from tests.servers.redis import RedisServer, free_port, running

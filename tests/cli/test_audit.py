@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.core.identity import host_id
-from gossamer.core.robots_state import MAX_ROBOTS_HOPS
-from gossamer.events import Event, EventName, Promises
-from gossamer.inspect.audit import Auditor
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.requests_made import SentRequest
-from gossamer.inspect.robots_captures import RobotsCaptures
+from gossamer.core.robots.answers import MAX_ROBOTS_HOPS
+from gossamer.core.url.identity import host_id
+from gossamer.model.events import Event, EventName, Promises
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.requests.audit import Auditor
+from gossamer.reading.requests.requests_made import SentRequest
+from gossamer.reading.requests.robots_captures import RobotsCaptures
 from gossamer.sim.chaos import audit_problems
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from gossamer.telemetry.event_log import read_events
 from tests.inspect.folders import Crawled, crawl, event, ledger_of, said
 from tests.servers.web import RunningWeb

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gossamer.cli.main import main
-from gossamer.runtime.stages import STAGES
+from gossamer.cli.stages import STAGES
 
 PAGES = 200
 

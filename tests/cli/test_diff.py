@@ -12,7 +12,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core.url import url_id
+from gossamer.core.url.forms import url_id
 from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 from tests.servers import engines

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.handover.search import FILE_NAME
+from gossamer.handover.search.search import FILE_NAME
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web

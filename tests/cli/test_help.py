@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli.verbs import GROUPS, VERBS, Parser, options_of, overview, parser_of
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import completed, merged, settings_for_known, to_toml
 from gossamer.settings.model import Group, Option, options
 from tests.inspect.folders import said

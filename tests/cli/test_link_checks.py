@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from gossamer.handover.checks import due_of
-from gossamer.inspect.reader import CrawlReader
+from gossamer.handover.findings.checks import due_of
+from gossamer.reading.folder import CrawlReader
 from tests.e2e.program import run
 from tests.inspect.folders import is_one_line, ledger_of, owned, said
 

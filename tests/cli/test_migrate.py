@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.core.tables import SEEDS
-from gossamer.engine.seed_rules import MAX_SHARED
-from gossamer.inspect.node_folders import NODE_FILE
+from gossamer.core.ledger.tables import SEEDS
+from gossamer.engine.admission.seed_rules import MAX_SHARED
+from gossamer.model.state import CrawlState, Reread, SeedRecord
 from gossamer.ports.shared_ledger import NodeId
+from gossamer.reading.node_folders import NODE_FILE
 from gossamer.settings.seeds import seeds_from
-from gossamer.state import CrawlState, Reread, SeedRecord
 from tests.inspect.folders import Crawled, is_one_line, ledger_of, owned, said, small_web, stopped  # noqa: F401
 from tests.servers import engines
 from tests.servers.redis import RedisServer, free_port, running

@@ -10,9 +10,9 @@ import pytest
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.cli.node import NodeFolder, own_terms, take_part
-from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
-from gossamer.runtime.seat import Seat
-from gossamer.state import CrawlRecord
+from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.state import CrawlRecord
+from gossamer.runtime.cluster.seat import Seat
 
 
 class AwayLedger(MemorySharedLedger):

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gossamer.events import Event
+from gossamer.model.events import Event
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
 from tests.inspect.folders import is_one_line, owned, said

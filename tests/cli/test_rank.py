@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.domains import registrable_domain
-from gossamer.core.url import host_of
-from gossamer.handover.ranking import RANKS_NAME
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of
+from gossamer.handover.rank.ranking import RANKS_NAME
 from tests.e2e.program import run
 from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web, stopped
 from tests.servers import engines

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.handover.sitemap_findings import lastmod_fault
+from gossamer.handover.findings.sitemap_findings import lastmod_fault
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
 from tests.inspect.folders import is_one_line, said

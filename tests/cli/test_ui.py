@@ -8,7 +8,7 @@ import pytest
 
 import gossamer
 from gossamer.cli.page_process import PageProcess
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import merged, to_toml
 from tests.inspect.folders import is_one_line, said
 

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.core.catalog import queued_from
-from gossamer.core.url import link_to
-from gossamer.exchanges import Exchange
-from gossamer.records import ArchiveSpan, Outcome, UrlRecord, UrlState
-from gossamer.sim.web import preset
+from gossamer.core.ledger.catalog import queued_from
+from gossamer.core.url.forms import link_to
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import ArchiveSpan, Outcome, UrlRecord, UrlState
+from gossamer.sim.web.web import preset
 from tests.e2e import program
 from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
 from tests.servers.web import RunningWeb

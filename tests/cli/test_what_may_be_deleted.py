@@ -11,9 +11,9 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.main import main
-from gossamer.core import rows
-from gossamer.errors import UsageError
-from gossamer.inspect.reader import CrawlReader
+from gossamer.core.ledger import rows
+from gossamer.model.errors import UsageError
+from gossamer.reading.folder import CrawlReader
 from tests.inspect.folders import Crawled, finished, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict, replace
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.ports.catalog_store import (
     CatalogChanges,
     CatalogHost,
@@ -17,7 +17,7 @@ from gossamer.ports.catalog_store import (
     HostCounts,
     VisitKey,
 )
-from gossamer.runtime.catalogs import CheckedCatalog, open_catalog
+from gossamer.runtime.stores.catalogs import CheckedCatalog, open_catalog
 from tests.catalog_places import KINDS, CatalogPlace, Row, opened, places_of
 
 PAGE = CatalogPage(

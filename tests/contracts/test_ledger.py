@@ -13,12 +13,9 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core import rows
-from gossamer.core.catalog import record_of
-from gossamer.core.identity import host_id, id_in_shard, shard_of, shard_prefix
-from gossamer.core.quarantine import Quarantine
-from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
-from gossamer.core.tables import (
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.ledger.tables import (
     DUE,
     DUE_HOSTS,
     EVIDENCE,
@@ -29,9 +26,11 @@ from gossamer.core.tables import (
     SUBMITTERS,
     held_prefix,
 )
-from gossamer.core.url import link_to
-from gossamer.ports import Ledger, Row, SealedChanges
-from gossamer.records import (
+from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
+from gossamer.core.traps.quarantine import Quarantine
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import host_id, id_in_shard, shard_of, shard_prefix
+from gossamer.model.records import (
     ChangeKind,
     ContentRecord,
     DomainRecord,
@@ -43,7 +42,8 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, HeldUrl, HoldRule, HostEvidence, ShardState, Submitters
+from gossamer.model.state import CrawlState, HeldUrl, HoldRule, HostEvidence, ShardState, Submitters
+from gossamer.ports import Ledger, Row, SealedChanges
 
 H = host_id("h.test")
 Step: TypeAlias = Callable[[], None]

@@ -12,12 +12,20 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.catalog import record_of
-from gossamer.core.identity import host_id
-from gossamer.core.url import link_to
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import host_id
+from gossamer.model.records import (
+    ChangeKind,
+    ContentRecord,
+    DomainRecord,
+    HostRecord,
+    QueuedUrl,
+    RobotsRecord,
+    UrlState,
+)
+from gossamer.model.state import CrawlState
 from gossamer.ports import SealedChanges
-from gossamer.records import ChangeKind, ContentRecord, DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
-from gossamer.state import CrawlState
 from tests.amount import amount
 
 HOSTS = ("a.test", "b.test", "c.test")

@@ -13,8 +13,8 @@ import pytest
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
+from gossamer.model.records import Similar
 from gossamer.ports import Ledger, SealedChanges
-from gossamer.records import Similar
 
 MINHASH, SIMHASH = SCHEMES[NearDup.MINHASH].edition, SCHEMES[NearDup.SIMHASH].edition
 Step: TypeAlias = Callable[[], None]

@@ -8,10 +8,10 @@ import pytest
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
-from gossamer.exchanges import Exchange
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.ports import FetchedPage, PageSink
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.sinks import SINKS, SinkConfig, open_sinks
+from gossamer.runtime.stores.sinks import SINKS, SinkConfig, open_sinks
 from tests.archive.samples import exchange
 
 URL = "http://h.test/page"

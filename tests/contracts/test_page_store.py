@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.mongodb.store import MongoPages
-from gossamer.core.url import link_to
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.core.url.forms import link_to
+from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.page_store import PageCopy
 from tests.servers import engines
 from tests.servers.mongodb import PASSWORD, USER, WITH_LOGIN, MongoServer, running

@@ -25,22 +25,22 @@ from gossamer.backends.postgresql.shared_ledger import PostgresSharedLedger
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.core import rows
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.catalog import record_of
+from gossamer.core.cluster.record_additions import Additions
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
-from gossamer.core.identity import SHARD_COUNT, domain_id, host_id, shard_of, shard_prefix
-from gossamer.core.record_additions import Additions
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.ledger.rows import SHARDED
+from gossamer.core.ledger.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISITS
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits
-from gossamer.core.rows import SHARDED
-from gossamer.core.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISITS
-from gossamer.core.url import link_to
-from gossamer.errors import LeaseLostError, NodeNameTakenError
-from gossamer.figures import Totals
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import SHARD_COUNT, domain_id, host_id, shard_of, shard_prefix
+from gossamer.model.errors import LeaseLostError, NodeNameTakenError
+from gossamer.model.figures import Totals
+from gossamer.model.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
+from gossamer.model.state import CrawlRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
-from gossamer.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
-from gossamer.state import CrawlRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
 from tests.servers import engines
 from tests.servers.cassandra import shared_cassandra
 from tests.servers.kafka import shared_kafka

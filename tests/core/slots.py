@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gossamer.core.host_table import HostTable
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.robots import ALLOW_ALL
-from gossamer.core.url import link_to
-from gossamer.core.workbench import DomainSlot, HostSlot, OriginRules
-from gossamer.records import DomainRecord, HostRecord, QueuedUrl
+from gossamer.core.frontier.host_table import HostTable
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.frontier.workbench import DomainSlot, HostSlot, OriginRules
+from gossamer.core.robots.rules import ALLOW_ALL
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import DomainRecord, HostRecord, QueuedUrl
 
 NOW = 1000.0
 FOREVER = float("inf")

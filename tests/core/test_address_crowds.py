@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from gossamer.core.address_crowds import AddressCrowds
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.politeness.address_crowds import AddressCrowds
 
 NOW = 1_000.0
 

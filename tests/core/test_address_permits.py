@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from gossamer.core.address_permits import (
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.politeness.address_permits import (
     LINGER_S,
     SAY_AGAIN_S,
     VALID_S,
@@ -13,9 +14,8 @@ from gossamer.core.address_permits import (
     AddressPermits,
     rules_of,
 )
-from gossamer.core.arrival import MAX_TRANSIT_S
-from gossamer.core.gates import AddressSlot
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.politeness.arrival import MAX_TRANSIT_S
+from gossamer.core.politeness.gates import AddressSlot
 
 NOW = 1000.0
 NAME = "10.0.0.1"

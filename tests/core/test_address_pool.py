@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.core.address_permits import AddressAsk
-from gossamer.core.address_pool import HELD_S, TURN_S, WAITING_S, SharedAddress
+from gossamer.core.politeness.address_permits import AddressAsk
+from gossamer.core.politeness.address_pool import HELD_S, TURN_S, WAITING_S, SharedAddress
 
 A, B, C = "a/1", "b/1", "c/1"
 NOW = 1000.0

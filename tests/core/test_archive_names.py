@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.core.archive_names import archive_prefix, node_of
-from gossamer.exchanges import Exchange
-from gossamer.records import Outcome
+from gossamer.core.ledger.archive_names import archive_prefix, node_of
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 
 
 @pytest.mark.parametrize("node", ["", "b", "crawler-7-4f1c", "a-00-00001"])

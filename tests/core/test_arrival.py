@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.arrival import CLOCK_SLACK_S, MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
-from gossamer.core.retry import MAX_RETRY_AFTER_S
-from gossamer.core.workbench import HostSlot, OriginRules
-from gossamer.records import Outcome, Result
+from gossamer.core.frontier.workbench import HostSlot, OriginRules
+from gossamer.core.politeness.arrival import CLOCK_SLACK_S, MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
+from gossamer.core.politeness.retry import MAX_RETRY_AFTER_S
+from gossamer.model.records import Outcome, Result
 from tests.core.slots import NOW, lone_host
 
 NEVER = float("-inf")

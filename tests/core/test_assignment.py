@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from gossamer.core.assignment import barred_from, shards_of, share_of
-from gossamer.core.identity import SHARD_COUNT
-from gossamer.core.regions import RegionRule, Regions
+from gossamer.core.cluster.assignment import barred_from, shards_of, share_of
+from gossamer.core.cluster.regions import RegionRule, Regions
+from gossamer.core.url.identity import SHARD_COUNT
 
 RULES = [RegionRule("de", "eu"), RegionRule("org", "us")]
 REGIONS, STRICT = Regions(RULES), Regions(RULES, is_strict=True)

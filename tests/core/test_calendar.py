@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gossamer.core.calendar import JUDGED_PAGES, MAX_UNPROVEN, DateBudget
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.novelty import LANES, PageMark
-from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.sim.trap_sites import TRAPS, prose
-from gossamer.state import HostEvidence
+from gossamer.core.traps.calendar import JUDGED_PAGES, MAX_UNPROVEN, DateBudget
+from gossamer.core.traps.novelty import LANES, PageMark
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.model.state import HostEvidence
+from gossamer.parse.text.fingerprint import text_fingerprint
+from tests.support.sites.trap_sites import TRAPS, prose
 
 URL = "http://h.test/2000/01/"
 MONTH = "http://h.test/2000/02/"

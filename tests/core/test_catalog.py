@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.core.catalog import change_of, finished_record, queued_from, record_of, times_of
-from gossamer.core.rows import decode_url, encode
-from gossamer.records import (
+from gossamer.core.ledger.catalog import change_of, finished_record, queued_from, record_of, times_of
+from gossamer.core.ledger.rows import decode_url, encode
+from gossamer.model.records import (
     ArchiveSpan,
     ChangeKind,
     OrderKind,

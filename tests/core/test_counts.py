@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.counts import Counts
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.workbench import DomainSlot
-from gossamer.records import HostRecord
+from gossamer.core.frontier.counts import Counts
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.workbench import DomainSlot
+from gossamer.model.records import HostRecord
 from tests.core.slots import lone_host
 
 

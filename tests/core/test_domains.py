@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.domains import registrable_domain
-from gossamer.core.url import canonical, host_of
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import canonical, host_of
 
 
 def _of(name: str) -> str:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from gossamer.core.first_pass import RESERVES_PER_DOMAIN, FirstPass
-from gossamer.core.url import link_to
+from gossamer.core.links.first_pass import RESERVES_PER_DOMAIN, FirstPass
+from gossamer.core.url.forms import link_to
 
 
 def test_one_url_of_a_domain_is_let_in_at_a_time() -> None:

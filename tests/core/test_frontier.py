@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gossamer.core.arrival import MAX_TRANSIT_S
-from gossamer.core.frontier import Frontier
-from gossamer.core.frontier_io import KillQueue
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import Pace
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.robots import ALLOW_ALL
-from gossamer.core.url import link_to
-from gossamer.core.workbench import OriginRules
-from gossamer.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result
+from gossamer.core.frontier.effects import KillQueue
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.frontier.workbench import OriginRules
+from gossamer.core.politeness.arrival import MAX_TRANSIT_S
+from gossamer.core.politeness.pace import Pace
+from gossamer.core.robots.rules import ALLOW_ALL
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result
 from tests.core.slots import FOREVER, NOW
 
 

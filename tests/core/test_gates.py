@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gossamer.core.gates import Gates
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.frontier.workbench import DomainSlot, HostSlot, HostState, Workbench
+from gossamer.core.politeness.gates import Gates
 from tests.amount import amount
 from tests.core.slots import lone_host
 

@@ -1,15 +1,15 @@
-"""The states of a host, as the table in `core/workbench` has them, and who is in memory."""
+"""The states of a host, as the table in `core/frontier/workbench` has them, and who is in memory."""
 
 from __future__ import annotations
 
 import pytest
 
-from gossamer.core.frontier_io import ReadQueue, SwapOut
-from gossamer.core.host_table import HEAD_URLS, LONG_WAIT_S, MIN_HEAD_URLS, HostTable
-from gossamer.core.identity import shard_of
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
-from gossamer.records import DomainRecord, HostRecord
+from gossamer.core.frontier.effects import ReadQueue, SwapOut
+from gossamer.core.frontier.host_table import HEAD_URLS, LONG_WAIT_S, MIN_HEAD_URLS, HostTable
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.core.url.identity import shard_of
+from gossamer.model.records import DomainRecord, HostRecord
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
 
 IDLE, WAITING, READY, BUSY = HostState.IDLE, HostState.WAITING, HostState.READY, HostState.BUSY

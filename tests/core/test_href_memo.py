@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core import href_memo
-from gossamer.core.href_memo import HrefMemo
-from gossamer.core.url import links_from
+from gossamer.core.url import href_memo
+from gossamer.core.url.forms import links_from
+from gossamer.core.url.href_memo import HrefMemo
 
 PAGE = "http://a.test/docs/page.html?q=/x"
 HREFS = st.sampled_from(

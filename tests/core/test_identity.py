@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.identity import (
+from gossamer.core.url.forms import url_id
+from gossamer.core.url.identity import (
     SHARD_COUNT,
     domain_id,
     host_id,
@@ -17,7 +18,6 @@ from gossamer.core.identity import (
     shard_prefix,
     shard_range,
 )
-from gossamer.core.url import url_id
 
 
 def test_the_identity_of_a_host_never_changes() -> None:

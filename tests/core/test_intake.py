@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from gossamer.core.first_pass import FirstPass
-from gossamer.core.intake import URL_CHARS, FoundLink, Intake, IntakeRules, LinkContext, LinkHooks
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope, Surroundings
-from gossamer.core.url import link_to
-from gossamer.records import Anchor, Link, OrderKind, Source
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.links.first_pass import FirstPass
+from gossamer.core.links.intake import URL_CHARS, FoundLink, Intake, IntakeRules, LinkContext, LinkHooks
+from gossamer.core.links.scope import DEFAULT_EXCLUDES, Reach, Scope, Surroundings
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import Anchor, Link, OrderKind, Source
 
 LIMITS = FrontierLimits(max_depth=3)
 PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer.core.introductions import EARNED_HOSTS, FREE_HOSTS, UNLIMITED, Introductions, network_of_host
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import link_to
-from gossamer.records import QueuedUrl
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.links.introductions import EARNED_HOSTS, FREE_HOSTS, UNLIMITED, Introductions, network_of_host
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import QueuedUrl
 
 PAGE = link_to("http://hub.test/")
 HUB = PAGE.id[:8]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.mime import NO_TYPE, combined_mime_type, parse_mime_type
+from gossamer.core.content.mime import NO_TYPE, combined_mime_type, parse_mime_type
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.novelty import LANES, WINDOW, Growth, PageLinks, PageMark, PageWindow, record_lanes
-from gossamer.kernel import kernel
-from gossamer.parse.fingerprint import number_fingerprint, text_fingerprint
-from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose
+from gossamer.core.traps.novelty import LANES, WINDOW, Growth, PageLinks, PageMark, PageWindow, record_lanes
+from gossamer.foundation.kernel import kernel
+from gossamer.parse.text.fingerprint import number_fingerprint, text_fingerprint
+from tests.support.sites.trap_sites import HONEST, TRAPS, Site, prose
 
 HOST = "a.test"
 

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gossamer.core.counts import Counts
-from gossamer.core.frontier_io import Resolve
-from gossamer.core.host_table import HEAD_URLS, HostTable
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.order_maker import MAX_SKIPPED, OrderMaker
-from gossamer.core.outstanding import Outstanding
-from gossamer.core.robots import ALLOW_ALL, parse_robots
-from gossamer.core.robots_cache import RobotsCache
-from gossamer.core.visits import Visits
-from gossamer.core.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
-from gossamer.records import Order, OrderKind
+from gossamer.core.frontier.counts import Counts
+from gossamer.core.frontier.effects import Resolve
+from gossamer.core.frontier.host_table import HEAD_URLS, HostTable
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.order_maker import MAX_SKIPPED, OrderMaker
+from gossamer.core.frontier.outstanding import Outstanding
+from gossamer.core.frontier.visits import Visits
+from gossamer.core.frontier.workbench import BEFORE_ALL, HostSlot, HostState, OriginRules, RobotsRequest
+from gossamer.core.robots.cache import RobotsCache
+from gossamer.core.robots.rules import ALLOW_ALL, parse_robots
+from gossamer.model.records import Order, OrderKind
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
 
 ORIGIN = "http://a.test"

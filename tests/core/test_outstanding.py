@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.outstanding import Outstanding, OutstandingOrder
-from gossamer.records import Order, OrderKind
+from gossamer.core.frontier.outstanding import Outstanding, OutstandingOrder
+from gossamer.model.records import Order, OrderKind
 from tests.core.slots import NOW, lone_host
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
-from gossamer.core.counts import Counts
-from gossamer.core.frontier_io import Effects
-from gossamer.core.host_table import HostTable
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.page_end import PageEnd
-from gossamer.core.retry import MAX_RETRY_AFTER_S, RETRY
-from gossamer.core.robots import parse_robots
-from gossamer.core.workbench import HostSlot, HostState, OriginRules
-from gossamer.records import ANSWERED, OrderKind, Outcome, QueuedUrl, Result, UrlState
+from gossamer.core.frontier.counts import Counts
+from gossamer.core.frontier.effects import Effects
+from gossamer.core.frontier.host_table import HostTable
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.page_end import PageEnd
+from gossamer.core.frontier.workbench import HostSlot, HostState, OriginRules
+from gossamer.core.politeness.retry import MAX_RETRY_AFTER_S, RETRY
+from gossamer.core.robots.rules import parse_robots
+from gossamer.model.records import ANSWERED, OrderKind, Outcome, QueuedUrl, Result, UrlState
 from tests.core.slots import FOREVER, NOW, enter, queued_url, table_with
 
 FAILURES = sorted(set(Outcome) - ANSWERED)

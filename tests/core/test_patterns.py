@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from gossamer.core.patterns import first_match, pattern_fault, union
-from gossamer.core.scope import DEFAULT_EXCLUDES, Reach, Scope
+from gossamer.core.links.scope import DEFAULT_EXCLUDES, Reach, Scope
+from gossamer.core.url.patterns import first_match, pattern_fault, union
 
 BACKTRACKING = (r"(?:a+)+$", r"(?:a|a)*b", r"/(?:[a-z0-9]+-?)+\.html$")
 URL = "http://a.test/" + "a" * 4000

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.politeness import (
+from gossamer.core.politeness.pace import (
     FIRST_PARK_S,
     MAX_DELAY_S,
     MAX_PARK_S,
@@ -15,8 +15,8 @@ from gossamer.core.politeness import (
     record_result,
     server_errors_of_a_day,
 )
-from gossamer.core.retry import MAX_RETRY_AFTER_S
-from gossamer.records import HostRecord, Outcome, Result
+from gossamer.core.politeness.retry import MAX_RETRY_AFTER_S
+from gossamer.model.records import HostRecord, Outcome, Result
 
 NOW = 1000.0
 

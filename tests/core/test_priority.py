@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import Ordering, QueueOrder, ordering, score
-from gossamer.core.url import url_id
-from gossamer.core.workbench import DomainSlot, HostSlot, Workbench
-from gossamer.records import HostRecord
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import Ordering, QueueOrder, ordering, score
+from gossamer.core.frontier.workbench import DomainSlot, HostSlot, Workbench
+from gossamer.core.url.forms import url_id
+from gossamer.model.records import HostRecord
 
 LONG_QUERY = "http://h.test/?" + "q" * 51
 LONG_URL = "http://h.test/" + "a" * 90

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.domains import registrable_domain
 from gossamer.core.rank import (
     HostGraph,
     HostRanks,
@@ -18,7 +17,8 @@ from gossamer.core.rank import (
     rank_hosts,
     standings,
 )
-from gossamer.kernel import RankKernel, rank_kernel
+from gossamer.core.url.domains import registrable_domain
+from gossamer.foundation.kernel import RankKernel, rank_kernel
 
 
 @pytest.fixture

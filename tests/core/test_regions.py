@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.identity import SHARD_COUNT, divide, domain_id, host_id, id_in_shard, shard_of, shard_of_domain
-from gossamer.core.regions import EVERY, RegionRule, Regions, joined_labels, labels_in
-from gossamer.core.url import link_to
-from gossamer.state import DomainHome
+from gossamer.core.cluster.regions import EVERY, RegionRule, Regions, joined_labels, labels_in
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import SHARD_COUNT, divide, domain_id, host_id, id_in_shard, shard_of, shard_of_domain
+from gossamer.model.state import DomainHome
 
 EU_US = Regions([RegionRule("example.de", "us"), RegionRule("de", "eu"), RegionRule("example.org", "us")])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.identity import shard_of
-from gossamer.core.requisite import (
+from gossamer.core.ledger.rows import position_of, queue_key
+from gossamer.core.links.requisite import (
     MAX_ROOM,
     count_requisites,
     priority_with,
@@ -18,10 +18,10 @@ from gossamer.core.requisite import (
     room_for_each,
     room_of,
 )
-from gossamer.core.rows import position_of, queue_key
-from gossamer.core.url import link_to, url_id
-from gossamer.engine.admission import BEFORE_PAGES
-from gossamer.records import OrderKind, QueuedUrl, Source
+from gossamer.core.url.forms import link_to, url_id
+from gossamer.core.url.identity import shard_of
+from gossamer.engine.admission.admission import BEFORE_PAGES
+from gossamer.model.records import OrderKind, QueuedUrl, Source
 
 NOW = 1000.0
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.retry import HOST_FAILURES, RETRY, wait_before_retry
-from gossamer.records import Outcome
+from gossamer.core.politeness.retry import HOST_FAILURES, RETRY, wait_before_retry
+from gossamer.model.records import Outcome
 
 
 def _waits(outcome: Outcome) -> list[float]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.robots import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, _Reader, parse_robots, product_token
-from gossamer.core.robots_state import rules_from, unreachable
-from gossamer.records import Outcome, Result
+from gossamer.core.robots.answers import rules_from, unreachable
+from gossamer.core.robots.rules import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, _Reader, parse_robots, product_token
+from gossamer.model.records import Outcome, Result
 
 Vectors = Callable[[str], Any]
 TOKEN = "gossamer"

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.robots import LINES_PER_SLICE
-from gossamer.core.robots_cache import RobotsCache, SlicedReader
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.robots.cache import RobotsCache, SlicedReader
+from gossamer.core.robots.rules import LINES_PER_SLICE
 
 TOKEN = "gossamer"
 MANY = 2000
@@ -55,7 +55,7 @@ def test_a_long_text_is_read_in_slices_and_then_not_again(monkeypatch: pytest.Mo
     cache = RobotsCache(FrontierLimits(), TOKEN)
     long = _text("a") + b"Disallow: /\n" * 3 * LINES_PER_SLICE
     assert _calls(cache.reader(), long) == 5, "14,000 lines in slices of 4,000, and one in which the rules are made"
-    monkeypatch.setattr("gossamer.core.robots_cache.parse_robots", None)
+    monkeypatch.setattr("gossamer.core.robots.cache.parse_robots", None)
     assert not cache.read(long).is_allowed("/a/1")
     assert _calls(cache.reader(), long) == 1
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core import robots_match
-from gossamer.core.robots import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
-from gossamer.core.robots_match import MAX_SHOWN_CHARS
+from gossamer.core.robots import match as robots_match
+from gossamer.core.robots.match import MAX_SHOWN_CHARS
+from gossamer.core.robots.rules import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 
 TOKEN = "gossamer"
 HEAD = "User-agent: *\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.robots import parse_robots
+from gossamer.core.robots.rules import parse_robots
 
 
 def allowed(lines: str, path: str, token: str = "gossamer") -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.core import rows
-from gossamer.records import RobotsRecord
+from gossamer.core.ledger import rows
+from gossamer.model.records import RobotsRecord
 
 
 def test_a_long_robots_txt_takes_little_room() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.scope import DEMOTED_EXTENSIONS, SKIPPED_EXTENSIONS, Reach, Scope, extension_of, extensions_of
-from gossamer.core.url import host_of
+from gossamer.core.links.scope import DEMOTED_EXTENSIONS, SKIPPED_EXTENSIONS, Reach, Scope, extension_of, extensions_of
+from gossamer.core.url.forms import host_of
 
 
 def _joined(scope: Scope, seed: str = "https://www.example.org/docs/intro.html?x=1") -> Scope:

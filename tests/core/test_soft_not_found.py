@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.soft_not_found import SoftNotFound
+from gossamer.core.traps.soft_not_found import SoftNotFound
+from gossamer.core.url.identity import host_id, shard_of
 
 
 def test_a_host_is_probed_once_and_only_for_a_reason() -> None:

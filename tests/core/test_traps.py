@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.traps import is_dated, shape_trap
+from gossamer.core.traps.shapes import is_dated, shape_trap
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gossamer.core.identity import host_id
-from gossamer.core.url import (
+from gossamer.core.url.forms import (
     MAX_URL_CHARS,
     canonical,
     host_of,
@@ -21,6 +20,7 @@ from gossamer.core.url import (
     port_of,
     url_id,
 )
+from gossamer.core.url.identity import host_id
 
 Vectors = Callable[[str], Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.url_patterns import common_folder, contains, folder_of, patterns_of
+from gossamer.core.traps.url_patterns import common_folder, contains, folder_of, patterns_of
 
 HOST = "http://a.test"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.core.url import canonical
+from gossamer.core.url.forms import canonical
 from tests.amount import amount
 
 BASE = "http://h.test/a/b/c?q=1#f"

@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gossamer.core import workbench
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.workbench import DomainSlot, HostSlot, HostState, Workbench
-from gossamer.records import HostRecord, QueuedUrl
+from gossamer.core.frontier import workbench
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.frontier.workbench import DomainSlot, HostSlot, HostState, Workbench
+from gossamer.model.records import HostRecord, QueuedUrl
 from tests.amount import amount
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gossamer.core.written_dates import written_time
+from gossamer.core.content.written_dates import written_time
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
 NOON = "2024-02-05T12:30:15"

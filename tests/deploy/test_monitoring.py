@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.figures import ActiveWarning, BoundBy, Figures, Forecast, Histogram, Resource, Totals
+from gossamer.model.figures import ActiveWarning, BoundBy, Figures, Forecast, Histogram, Resource, Totals
 from gossamer.telemetry.metrics import LASTING_RULES, render
 from tests.servers import engines
 

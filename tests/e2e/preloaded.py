@@ -27,7 +27,14 @@ from typing import Any, AnyStr, cast
 
 PROGRAM = "gossamer.cli.main"
 WEB = "gossamer.sim.running"
-MODULES = (PROGRAM, WEB, "gossamer.assembly", "gossamer.runtime.session", "gossamer.backends.redis.connect", "uvloop")
+MODULES = (
+    PROGRAM,
+    WEB,
+    "gossamer.assembly.run",
+    "gossamer.runtime.session.session",
+    "gossamer.backends.redis.connect",
+    "uvloop",
+)
 _NUMBER = struct.Struct("<i")
 _MAX_REQUEST = 1 << 20
 
@@ -144,7 +151,7 @@ def _start(connection: socket.socket) -> None:
 
 
 def _become(module: str, arguments: list[str], environment: dict[str, str], folder: str) -> None:
-    from gossamer import failpoints
+    from gossamer.foundation import failpoints
 
     os.chdir(folder)
     os.environ.clear()

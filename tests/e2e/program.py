@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gossamer import failpoints
+from gossamer.foundation import failpoints
 from tests.e2e import preloaded
 from tests.e2e.preloaded import GOSSAMER
 from tests.servers.web import RunningWeb

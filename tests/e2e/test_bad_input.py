@@ -13,7 +13,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import run, summary_of
 from tests.servers.web import RunningWeb

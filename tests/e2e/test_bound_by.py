@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from gossamer.figures import Figures, Resource
-from gossamer.runtime.control_socket import query
-from gossamer.sim.web import preset
+from gossamer.model.figures import Figures, Resource
+from gossamer.runtime.session.control_socket import query
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, start
 from tests.e2e.test_steering import wait_for
 from tests.servers.web import RunningWeb

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.inspect.catalog_rows import is_page
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import UrlState
-from gossamer.sim.web import preset
+from gossamer.model.records import UrlState
+from gossamer.reading.catalog_rows import is_page
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.catalog_places import CatalogPlace, places_of
 from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes

@@ -17,13 +17,13 @@ from typing import TypeAlias
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.assembly import open_shared
+from gossamer.assembly.run import open_shared
 from gossamer.cli.ledger import open_crawl
 from gossamer.cli.main import main
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.runtime.catalogs import open_catalog
-from gossamer.sim.server_judge import JudgeRules, ServerVerdict
-from gossamer.sim.web import preset
+from gossamer.reading.cluster import SharedReader
+from gossamer.runtime.stores.catalogs import open_catalog
+from gossamer.sim.web.server_judge import JudgeRules, ServerVerdict
+from gossamer.sim.web.web import preset
 from tests.e2e.program import start
 from tests.servers.kafka_cassandra import KafkaAndCassandra
 from tests.servers.postgresql import PostgresServer

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from gossamer.engine.revival import NO_LETTERS
-from gossamer.sim.web import preset
+from gossamer.engine.admission.revival import NO_LETTERS
+from gossamer.sim.web.web import preset
 from tests.e2e.page_crawl import ADDRESS, shown, wait_for
 from tests.e2e.test_cluster import Nodes, verb
 from tests.servers.redis import RedisServer

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.core.assignment import shards_of
-from gossamer.core.identity import host_id, shard_of
-from gossamer.sim.web import preset
+from gossamer.core.cluster.assignment import shards_of
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.sim.web.web import preset
 from tests.e2e.program import run, start, summary_of
 from tests.e2e.test_cluster import LEASE_S, Nodes
 from tests.servers.redis import RedisServer

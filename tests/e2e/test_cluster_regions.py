@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.cli.main import main
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.test_cluster import Nodes
 from tests.servers.mmdb import write_countries
 from tests.servers.redis import RedisServer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
 from tests.servers.redis import RedisServer

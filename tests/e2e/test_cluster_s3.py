@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import run
 from tests.e2e.test_cluster import Nodes
 from tests.servers import engines

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import HONEST, TRAPS
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import WITHIN_S, wait_for
 from tests.servers.redis import RedisServer
 from tests.servers.web import RunningWeb
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import HONEST, TRAPS
 
 PAGES = 400
 NAMES = ("a", "b", "c")

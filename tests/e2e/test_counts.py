@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.inspect.reader import CrawlReader
+from gossamer.reading.folder import CrawlReader
 from tests.e2e.program import run, summary_of
 
 STATUSES = (200, 201, 203, 204, 206, 302, 404, 410, 500)

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import gossamer
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import Site
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 from gossamer.telemetry.summary import Summary
 from tests.amount import crossed
 from tests.e2e.program import crawl_options, run, summary_of
 from tests.servers.web import RunningWeb
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import Site
 
 STAGES = {"in_decode": 1, "in_parse": 9, "after_fetch": 9}  # and when each raises
 
@@ -115,7 +115,7 @@ def test_a_page_that_recovery_cannot_read_does_not_keep_the_folder_shut(tmp_path
 def test_a_stopped_worker_is_replaced_and_the_crawl_ends(
     tmp_path: Path, small_web: RunningWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.runtime.channel.SYNC_LIMIT_S", 1.0)
+    monkeypatch.setattr("gossamer.runtime.workers.channel.SYNC_LIMIT_S", 1.0)
 
     async def main() -> Summary:
         crawl = gossamer.crawl(
@@ -149,6 +149,6 @@ def children() -> list[int]:
             arguments = (path.parent / "cmdline").read_bytes()
         except OSError:
             continue
-        if parent == os.getpid() and b"worker_process" in arguments:
+        if parent == os.getpid() and b"gossamer.runtime.workers.process" in arguments:
             found.append(int(path.parent.name))
     return found

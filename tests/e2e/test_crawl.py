@@ -16,9 +16,9 @@ from gossamer.archive.cdxj import sorted_lines
 from gossamer.archive.reader import ArchiveReader
 from gossamer.backends.local.digest_log import DIGEST_BYTES, TABLE
 from gossamer.backends.local.store import Store
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.synth_truth import Scope
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.truth import Scope
+from gossamer.sim.web.web import preset
 from tests.amount import some
 from tests.archive.test_cdxj import without_details
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run, start, summary_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl, fetched_urls
 from tests.servers.web import RunningWeb
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.local.damage import IS_COMPILED
-from gossamer.inspect.reader import CrawlReader
-from gossamer.sim.web import preset
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.amount import amount
 from tests.e2e.program import crawl, crawl_options, run
 from tests.servers.web import RunningWeb
@@ -189,7 +189,7 @@ import os, sys
 from pathlib import Path
 from gossamer.backends.local import damage
 from gossamer.backends.local.damage import IS_COMPILED
-from gossamer.inspect.reader import CrawlReader
+from gossamer.reading.folder import CrawlReader
 damage.end_with_a_line("gossamer")
 with CrawlReader(Path(sys.argv[1])):
     os.kill(os.getpid(), {int(number)})

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 from tests.amount import crossed
 from tests.e2e.program import crawl_options, run, start
 from tests.e2e.test_faults import pages_stored

@@ -13,8 +13,8 @@ import pytest
 
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.servers import engines

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gossamer.inspect.reader import CrawlReader
-from gossamer.sim.web import preset
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.amount import some
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl_options, run, start

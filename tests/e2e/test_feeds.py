@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.records import Outcome, UrlRecord
+from gossamer.model.records import Outcome, UrlRecord
 from tests.amount import some
 from tests.e2e.program import run, start
 from tests.e2e.test_steering import wait_for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.catalog_places import CassandraPlace, PostgresPlace, places_of
 from tests.e2e.program import crawl_options, run
 from tests.servers import engines

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.core.tables import RANKS
-from gossamer.inspect.rank_file import RANK_FILE_NAME
-from gossamer.inspect.reader import CrawlReader
+from gossamer.core.ledger.tables import RANKS
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.rank_file import RANK_FILE_NAME
 from tests.e2e.program import run, start, summary_of
 from tests.e2e.test_ranks import events
 from tests.e2e.test_steering import wait_for

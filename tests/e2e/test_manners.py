@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.manners_server import ManneredServer
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, start
 from tests.servers.web import RunningWeb
+from tests.support.sites.manners_server import ManneredServer
 
 
 @pytest.fixture

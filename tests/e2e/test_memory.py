@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gossamer.settings.budget import Budget, min_bytes
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.amount import some
 from tests.e2e.program import crawl, crawl_options, fetched_urls, run
 from tests.servers.web import RunningWeb

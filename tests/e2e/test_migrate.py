@@ -16,11 +16,11 @@ import pytest
 
 from gossamer.archive.warc import warc_date
 from gossamer.backends.local.raw_ledger import RawLedger
-from gossamer.core import rows
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import OrderKind
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import preset
+from gossamer.core.ledger import rows
+from gossamer.model.records import OrderKind
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
 from tests.inspect.folders import is_one_line

@@ -14,9 +14,9 @@ import pytest
 from pymongo.database import Database
 
 from gossamer.backends.mongodb.connect import Document
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import OrderKind
-from gossamer.sim.web import preset
+from gossamer.model.records import OrderKind
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.e2e.program import beside, crawl_options, run, survive, until
 from tests.e2e.test_cluster import Nodes, verb
 from tests.servers import engines

@@ -12,12 +12,12 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.dedup.shingles import words_of
-from gossamer.core.url import url_id
-from gossamer.exchanges import Exchange
+from gossamer.core.url.forms import url_id
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import OrderKind, Outcome, UrlId, UrlRecord
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.records import OrderKind, Outcome, UrlId, UrlRecord
-from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.pages import SyntheticWeb
+from gossamer.sim.web.web import preset
 from tests.amount import some
 from tests.e2e.program import crawl, crawl_options, run, summary_of
 from tests.servers.web import RunningWeb

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from gossamer.telemetry.text import REPORT_HINT
 from tests.e2e.program import crawl_options, run, start
 from tests.servers.web import RunningWeb

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import HONEST, TRAPS
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.page_crawl import PageCrawl, address_in, shown, wait_for
 from tests.e2e.program import crawl, run, start
 from tests.servers import engines
 from tests.servers.browser import Browser, running_browser
 from tests.servers.web import RunningWeb
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import HONEST, TRAPS
 from tests.web.serving import Served
 
 PAGES = 1500

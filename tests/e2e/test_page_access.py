@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.page_crawl import PageCrawl, shown
 from tests.e2e.program import crawl
 from tests.servers import engines

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from gossamer.inspect.catalog_rows import is_page
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import UrlState
-from gossamer.sim.web import preset
+from gossamer.model.records import UrlState
+from gossamer.reading.catalog_rows import is_page
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.e2e.program import beside, crawl_options, run, summary_of, survive, until
 from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers import engines

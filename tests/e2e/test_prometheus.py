@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.servers import engines, prometheus
 from tests.servers.web import RunningWeb

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.errors import GossamerError, UsageError
-from gossamer.figures import Figures, RunState
-from gossamer.inspect.reader import CrawlReader
-from gossamer.runtime.control_socket import QueryClient, query
-from gossamer.sim.web import preset
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.figures import Figures, RunState
+from gossamer.reading.folder import CrawlReader
+from gossamer.runtime.session.control_socket import QueryClient, query
+from gossamer.sim.web.web import preset
 from tests.e2e.program import start
 from tests.e2e.test_steering import Running, wait_for
 from tests.servers.web import RunningWeb

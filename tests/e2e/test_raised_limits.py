@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.core.url import key_of
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import Site
-from gossamer.sim.web import preset
+from gossamer.core.url.forms import key_of
+from gossamer.sim.web.web import preset
 from tests.amount import some
 from tests.e2e.program import crawl, fetched_urls, run, summary_of
 from tests.servers.web import RunningWeb
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import Site
 
 SITE = Site(lambda n: f"/p/{n}", lambda n: f"a page about the number {n} and nothing else, written for a test")
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.domains import registrable_domain
-from gossamer.core.limits import scaled_budget
-from gossamer.core.url import host_of
-from gossamer.inspect.rank_file import RANK_FILE_NAME
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import UrlState
-from gossamer.sim.web import preset
+from gossamer.core.frontier.limits import scaled_budget
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of
+from gossamer.model.records import UrlState
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.rank_file import RANK_FILE_NAME
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start
 from tests.e2e.test_cluster import Nodes
 from tests.e2e.test_steering import wait_for

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.test_cluster import WINDOW_PAGES, Nodes, verb
 from tests.servers import engines
 from tests.servers.redis_cluster import RedisClusterServers, running_cluster

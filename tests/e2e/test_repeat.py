@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import run
 from tests.servers.web import RunningWeb
 

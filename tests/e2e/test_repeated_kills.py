@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 from tests.amount import crossed
 from tests.e2e.program import crawl_options, run
 from tests.servers.web import RunningWeb

@@ -11,8 +11,8 @@ from zipfile import ZipFile
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl, crawl_options, run, summary_of, survive
 from tests.servers.plain_site import Answer, PlainSite, plain_site
 from tests.servers.web import RunningWeb

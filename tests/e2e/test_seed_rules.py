@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import Site
 from tests.amount import some
 from tests.e2e.program import run, summary_of
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import Site
 
 SITE = Site(lambda n: f"/p/{n}", lambda n: f"a page about the number {n} and nothing else, written for a test")
 QUICK = ("--politeness-ms", "0", "--no-traps", "--json")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from gossamer.core.spam.hosts import MIN_CLEAR_SPAM
-from gossamer.core.url import canonical, path_of
-from gossamer.sim.spam_sites import SpamSite, site
+from gossamer.core.url.forms import canonical, path_of
 from tests.e2e.program import run, summary_of
 from tests.hostile.serving import Call, Catalogue, HostileServer
+from tests.support.sites.spam_sites import SpamSite, site
 
 PAGES = 80
 FARM, GOOD = site("doorway", "farm.test", PAGES, 2), site("blog", "good.test", 20, 3)

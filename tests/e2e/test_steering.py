@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.commands import BlockNames, UnblockNames
-from gossamer.core.domains import registrable_domain
-from gossamer.runtime.control_socket import send
-from gossamer.sim.synth_log import LoggedRequest
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import HONEST, TRAPS
-from gossamer.sim.web import preset
+from gossamer.core.url.domains import registrable_domain
+from gossamer.model.commands import BlockNames, UnblockNames
+from gossamer.runtime.session.control_socket import send
+from gossamer.sim.web.log import LoggedRequest
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.servers.web import RunningWeb
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import HONEST, TRAPS
 
 PAGES = 400
 WITHIN_S = 2.0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl_options
 from tests.servers.web import RunningWeb

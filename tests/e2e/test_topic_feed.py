@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.handover.stored import is_page
-from gossamer.inspect.reader import CrawlReader
-from gossamer.sim.web import preset
+from gossamer.handover.export.stored import is_page
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.e2e.program import beside, crawl_options, kill_at_each, run, until
 from tests.e2e.test_cluster import PLAN, Nodes
 from tests.servers import engines

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gossamer.figures import RequisiteCounts
-from gossamer.sim.web import preset
+from gossamer.model.figures import RequisiteCounts
+from gossamer.sim.web.web import preset
 from gossamer.telemetry.summary import Summary, requisites_text
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 from tests.e2e.program import crawl_options, run, start, summary_of

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from gossamer.events import MAX_REFUSED_CHARS, EventName
+from gossamer.model.events import MAX_REFUSED_CHARS, EventName
 from gossamer.telemetry.event_log import read_events
 from tests.e2e.program import run
 from tests.hostile.measuring import bytes_in

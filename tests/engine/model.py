@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.domains import registrable_domain
-from gossamer.core.frontier import Frontier
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.intake import Intake, IntakeRules
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import Pace
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import Reach, Scope
-from gossamer.core.url import host_of, link_to, origin_of, path_of
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.links.intake import Intake, IntakeRules
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.politeness.pace import Pace
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of, link_to, origin_of, path_of
+from gossamer.core.url.identity import host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import REQUEST_EVENTS, Event, outcome_of
-from gossamer.figures import is_error
+from gossamer.model.events import REQUEST_EVENTS, Event, outcome_of
+from gossamer.model.figures import is_error
+from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlId, UrlRecord, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, UrlId, UrlRecord, UrlState
 
 START = 1_700_000_000.0
 IDLE_HOSTS = 1

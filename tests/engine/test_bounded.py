@@ -6,21 +6,21 @@ import msgspec
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.calendar import MAX_UNPROVEN
-from gossamer.core.catalog import MAX_TEXT_CHARS
-from gossamer.core.frontier import MAX_SWAPPED_IN
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.robots import LINES_PER_SLICE
-from gossamer.core.rows import encode
-from gossamer.core.url import link_to
+from gossamer.core.frontier.frontier import MAX_SWAPPED_IN
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.catalog import MAX_TEXT_CHARS
+from gossamer.core.ledger.rows import encode
+from gossamer.core.robots.rules import LINES_PER_SLICE
+from gossamer.core.traps.calendar import MAX_UNPROVEN
+from gossamer.core.url.forms import link_to
+from gossamer.engine.admission.holding import MAX_OFFER_BYTES
 from gossamer.engine.crawl import MAX_TURN_WORK
 from gossamer.engine.frontier_commands import DENIED_WORK
-from gossamer.engine.holding import MAX_OFFER_BYTES
-from gossamer.engine.host_directory import MAX_SLICE_WORK
-from gossamer.events import EventName
-from gossamer.figures import MAX_TYPES, Totals
+from gossamer.engine.shards.host_directory import MAX_SLICE_WORK
+from gossamer.model.events import EventName
+from gossamer.model.figures import MAX_TYPES, Totals
+from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 from tests.engine.test_crawl import NOW, Bench
 
 MAX_DENIED_PER_TURN = MAX_TURN_WORK // DENIED_WORK + 64

@@ -9,21 +9,20 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core import host_table as core
-from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake, IntakeRules
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import Pace
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import Reach, Scope
-from gossamer.core.url import link_to
+from gossamer.core.frontier import host_table as core
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.links.intake import Intake, IntakeRules
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.politeness.pace import Pace
+from gossamer.core.url.forms import link_to
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.errors import damage_of
-from gossamer.events import Event, EventName
-from gossamer.ports import Ledger
-from gossamer.records import (
+from gossamer.model.errors import damage_of
+from gossamer.model.events import Event, EventName
+from gossamer.model.records import (
     SITEMAP_INDEX,
     ArchiveSpan,
     Link,
@@ -35,6 +34,7 @@ from gossamer.records import (
     Truncation,
     UrlState,
 )
+from gossamer.ports import Ledger
 
 NOW = 1_700_000_000.0
 

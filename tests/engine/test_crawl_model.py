@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core import host_table
+from gossamer.core.frontier import host_table
+from gossamer.model.records import UrlId, UrlRecord
 from gossamer.ports import Ledger, SealedChanges
-from gossamer.records import UrlId, UrlRecord
 from tests.amount import amount
 
 from .model import CrawlModel

@@ -7,16 +7,16 @@ from collections import Counter
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.limits import FrontierLimits, scaled_budget
-from gossamer.core.priority import QueueOrder
-from gossamer.core.tables import RANKS
-from gossamer.core.url import link_to
-from gossamer.engine.link_messages import Letter, decode_letter, encode_letter
+from gossamer.core.frontier.limits import FrontierLimits, scaled_budget
+from gossamer.core.frontier.priority import QueueOrder
+from gossamer.core.ledger.tables import RANKS
+from gossamer.core.url.forms import link_to
+from gossamer.engine.cluster.link_messages import Letter, decode_letter, encode_letter
 from gossamer.engine.rules import CrawlRules
+from gossamer.model.state import DomainRank
 from gossamer.ports import Ledger
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, Scenario, many_hosts
-from gossamer.state import DomainRank
 
 HOSTS, PAGES = 30, 20
 SEEDS = [f"http://h{number}.test/" for number in range(HOSTS)]

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import Event, EventName
-from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result
+from gossamer.model.events import Event, EventName
+from gossamer.model.records import Order, OrderKind, Outcome, QueuedUrl, Result
 
 _ORDER = Order(
     id=1,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import link_to
-from gossamer.engine.eviction import MAX_READS
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.admission.eviction import MAX_READS
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import Order, UrlState
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=100)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.catalog import queued_from
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.quarantine import Quarantine
-from gossamer.core.tables import QUARANTINES
-from gossamer.core.url import link_to
-from gossamer.engine.due_urls import FULL_FETCH_EVERY
-from gossamer.engine.evidence import release_quarantine
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.catalog import queued_from
+from gossamer.core.ledger.tables import QUARANTINES
+from gossamer.core.traps.quarantine import Quarantine
+from gossamer.core.url.forms import link_to
+from gossamer.engine.results.evidence import release_quarantine
+from gossamer.engine.revisit.due_urls import FULL_FETCH_EVERY
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
-from gossamer.records import ArchiveSpan, Order, Outcome, Truncation
-from gossamer.state import ALL_PATTERNS
+from gossamer.model.events import EventName
+from gossamer.model.records import ArchiveSpan, Order, Outcome, Truncation
+from gossamer.model.state import ALL_PATTERNS
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)

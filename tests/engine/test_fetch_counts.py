@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.events import EventName
-from gossamer.inspect.report.events import EventFigures
-from gossamer.records import Outcome
+from gossamer.model.events import EventName
+from gossamer.model.records import Outcome
+from gossamer.report.events import EventFigures
 
 from .test_crawl import Bench
 

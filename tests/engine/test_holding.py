@@ -9,23 +9,23 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.calendar import MAX_UNPROVEN
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.tables import HELD, HELD_COUNTS, QUARANTINES
-from gossamer.core.url import link_to, links_from
-from gossamer.engine import holding
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import HELD, HELD_COUNTS, QUARANTINES
+from gossamer.core.traps.calendar import MAX_UNPROVEN
+from gossamer.core.url.forms import link_to, links_from
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.admission import holding
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.evidence import release_quarantine
+from gossamer.engine.results.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
-from gossamer.parse.fingerprint import text_fingerprint
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlState
+from gossamer.parse.text.fingerprint import text_fingerprint
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
-from gossamer.sim.trap_sites import HONEST, TRAPS, prose
+from tests.support.sites.trap_sites import HONEST, TRAPS, prose
 
 DEEP = FrontierLimits(max_depth=5000)
 CONTINUES = CrawlRules(continues_after_target=True)

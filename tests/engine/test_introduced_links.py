@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer.core.address_crowds import CROWDED
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.introductions import EARNED_HOSTS
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.tables import INTRODUCED
-from gossamer.core.url import link_to
-from gossamer.engine.introduced_links import BATCH_LINKS, links_of
-from gossamer.records import Link, Order, OrderKind
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import INTRODUCED
+from gossamer.core.links.introductions import EARNED_HOSTS
+from gossamer.core.politeness.address_crowds import CROWDED
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.admission.introduced_links import BATCH_LINKS, links_of
+from gossamer.model.records import Link, Order, OrderKind
 from tests.engine.test_crawl import Bench
 
 FREE = 10

@@ -9,11 +9,11 @@ from shutil import copytree
 import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url import link_to
-from gossamer.engine.link_backlog import BATCH_LINKS, FIRST_LINKS, LINK_BACKLOG, MAX_BATCHES
-from gossamer.events import EventName
+from gossamer.core.url.forms import link_to
+from gossamer.engine.admission.link_backlog import BATCH_LINKS, FIRST_LINKS, LINK_BACKLOG, MAX_BATCHES
+from gossamer.model.events import EventName
+from gossamer.model.records import Link, Order, OrderKind
 from gossamer.ports import Ledger
-from gossamer.records import Link, Order, OrderKind
 from tests.engine.test_crawl import Bench
 
 CPU_LIMIT_S = 2.0  # for what takes half a second, and took 12
@@ -110,8 +110,8 @@ def test_a_long_page_adds_no_more_links_than_a_page_may() -> None:
 
 
 def test_no_requests_are_made_while_very_many_links_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.engine.link_backlog.FIRST_LINKS", 10)
-    monkeypatch.setattr("gossamer.engine.link_backlog.BATCH_LINKS", 10)
+    monkeypatch.setattr("gossamer.engine.admission.link_backlog.FIRST_LINKS", 10)
+    monkeypatch.setattr("gossamer.engine.admission.link_backlog.BATCH_LINKS", 10)
     bench = Bench("http://a.test/")
     bench.end(_sitemap(bench), links=_links(10 * (MAX_BATCHES + 4)))
     bench.now += 5.0

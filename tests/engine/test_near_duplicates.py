@@ -7,10 +7,10 @@ from xxhash import xxh3_128_digest
 
 from gossamer.core.dedup.minhash import minhash
 from gossamer.core.dedup.scheme import NearDup
-from gossamer.core.url import link_to
+from gossamer.core.url.forms import link_to
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
-from gossamer.records import Order, QueuedUrl, UrlRecord
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, QueuedUrl, UrlRecord
 from tests.core.dedup.texts import text, with_changes
 from tests.engine.test_crawl import Bench
 

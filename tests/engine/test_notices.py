@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.revisit.schedule import RevisitRules
-from gossamer.core.url import link_to
-from gossamer.engine.link_messages import Letter, message_of
-from gossamer.engine.notices import NOTICED, NoticeCounts
+from gossamer.core.url.forms import link_to
+from gossamer.engine.cluster.link_messages import Letter, message_of
+from gossamer.engine.revisit.notices import NOTICED, NoticeCounts
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
-from gossamer.records import OrderKind, Source
+from gossamer.model.events import EventName
+from gossamer.model.records import OrderKind, Source
 from tests.engine.test_crawl import Bench
 
 PAGE, OTHER = "http://a.test/", "http://a.test/other"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.cluster.link_messages import Letter, LinkMessage, RobotsAnswer, parts_of
+from gossamer.engine.cluster.node import ClusterNode, Delivery
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.link_messages import Letter, LinkMessage, RobotsAnswer, parts_of
-from gossamer.engine.node import ClusterNode, Delivery
+from gossamer.model.records import OrderKind, Outcome, Source
 from gossamer.ports.shared_ledger import NodeId
-from gossamer.records import OrderKind, Outcome, Source
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
 PAGES = [f"http://a.test/{number}" for number in range(25)]

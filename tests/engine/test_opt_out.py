@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer.core.url import link_to
-from gossamer.events import EventName
-from gossamer.records import Outcome, UrlState
+from gossamer.core.url.forms import link_to
+from gossamer.model.events import EventName
+from gossamer.model.records import Outcome, UrlState
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import link_to
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 from tests.engine.test_crawl import Bench
 

@@ -9,10 +9,10 @@ from hypothesis.stateful import invariant
 from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
-from gossamer.core.requisite import requisite_id, requisites_from
-from gossamer.core.url import host_of
-from gossamer.core.workbench import HostState
-from gossamer.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
+from gossamer.core.frontier.workbench import HostState
+from gossamer.core.links.requisite import requisite_id, requisites_from
+from gossamer.core.url.forms import host_of
+from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
 from tests.amount import amount
 
 from .model import ADDRESSES, ORIGINS, CrawlModel

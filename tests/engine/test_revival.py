@@ -7,17 +7,17 @@ from math import nextafter
 
 import pytest
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.tables import QUARANTINES
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import QUARANTINES
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.admission.revival import is_requested
 from gossamer.engine.crawl import Crawl
-from gossamer.engine.revival import is_requested
-from gossamer.events import EventName
+from gossamer.model.events import EventName
+from gossamer.model.records import ArchiveSpan, Outcome, UrlState
+from gossamer.model.state import ALL_PATTERNS, OperatorRequest
 from gossamer.ports import Ledger
-from gossamer.records import ArchiveSpan, Outcome, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import Scenario, many_hosts
-from gossamer.state import ALL_PATTERNS, OperatorRequest
 from tests.engine.test_evidence import trap
 
 HOSTS, PAGES = 6, 8

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.scope import Reach
-from gossamer.core.tables import HELD, SEEDS
-from gossamer.core.url import link_to, links_from
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import HELD, SEEDS
+from gossamer.core.links.scope import Reach
+from gossamer.core.url.forms import link_to, links_from
+from gossamer.core.url.identity import host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.rules import CrawlRules
-from gossamer.errors import UsageError
-from gossamer.events import EventName
+from gossamer.model.errors import UsageError
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, OrderKind, Outcome, Result, Source, UrlRecord, UrlState
+from gossamer.model.state import SeedRecord
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, Source, UrlRecord, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
-from gossamer.state import SeedRecord
 
 A, B = "http://h0.test/", "http://h1.test/"
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.model.records import OrderKind, Outcome, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import OrderKind, Outcome, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 from tests.engine.test_crawl import Bench

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import DEMOTION
-from gossamer.core.quarantine import SPAM_PATTERN
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import DEMOTION
+from gossamer.core.ledger.tables import QUARANTINES, SPAM, spam_key
 from gossamer.core.spam.hosts import MIN_CLEAR_SPAM, MIN_SPAM, MIN_TEMPLATE_PAGES, SpamUse
-from gossamer.core.tables import QUARANTINES, SPAM, spam_key
-from gossamer.core.url import link_to
-from gossamer.engine.evidence import release_quarantine
+from gossamer.core.traps.quarantine import SPAM_PATTERN
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.results.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, SpamVerdict
+from gossamer.model.state import HoldRule
 from gossamer.ports import Ledger
-from gossamer.records import Order, SpamVerdict
-from gossamer.state import HoldRule
 from tests.engine.test_crawl import Bench
 
 FARM = "http://farm.test"

@@ -9,13 +9,13 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.calendar import MAX_UNPROVEN
-from gossamer.core.identity import host_id
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import host_of, link_to
-from gossamer.events import EventName
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.traps.calendar import MAX_UNPROVEN
+from gossamer.core.url.forms import host_of, link_to
+from gossamer.core.url.identity import host_id
+from gossamer.model.events import EventName
+from gossamer.model.records import HostRecord, Order, OrderKind, Outcome
 from gossamer.ports import Ledger
-from gossamer.records import HostRecord, Order, OrderKind, Outcome
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 from tests.engine.test_crawl import Bench
 

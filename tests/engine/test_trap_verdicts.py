@@ -7,16 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.quarantine import BUDGET
-from gossamer.core.tables import HELD, QUARANTINES
-from gossamer.core.trap_watch import TURNS
-from gossamer.core.url import link_to, path_of
-from gossamer.events import EventName
-from gossamer.parse.fingerprint import number_fingerprint, short_fingerprint, text_fingerprint
-from gossamer.records import OrderKind, Outcome, Result
-from gossamer.sim.trap_sites import HONEST, TRAPS, Site, prose, turning
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import HELD, QUARANTINES
+from gossamer.core.traps.quarantine import BUDGET
+from gossamer.core.traps.watch import TURNS
+from gossamer.core.url.forms import link_to, path_of
+from gossamer.model.events import EventName
+from gossamer.model.records import OrderKind, Outcome, Result
+from gossamer.parse.text.fingerprint import number_fingerprint, short_fingerprint, text_fingerprint
 from tests.engine.test_crawl import Bench
+from tests.support.sites.trap_sites import HONEST, TRAPS, Site, prose, turning
 
 HOST = "http://a.test"
 LIMITS = FrontierLimits(max_depth=100_000)

@@ -6,8 +6,8 @@ import pytest
 
 from gossamer.core.revisit.page import Found
 from gossamer.core.revisit.text_change import sketch_of, sketch_of_entries
-from gossamer.engine.visit_results import found_again
-from gossamer.records import OrderKind, Outcome, Result, Revisit, Source, UrlRecord, UrlState
+from gossamer.engine.results.visit_results import found_again
+from gossamer.model.records import OrderKind, Outcome, Result, Revisit, Source, UrlRecord, UrlState
 
 TEXT = b"The first paragraph of a page says what it is about.\nSeen 12 times today."
 ENTRIES = sketch_of_entries(["http://a.test/1 2024-01-01"])

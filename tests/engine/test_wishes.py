@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gossamer.core.url import link_to, url_id
+from gossamer.core.url.forms import link_to, url_id
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
-from gossamer.exchanges import Exchange
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.answers import WorkerRules, read_answer
+from gossamer.model.events import EventName
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 
 PAGE = "http://h.test/"

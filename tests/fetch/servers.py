@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.exchanges import Exchange
 
 IDENTITY = Identity("Gossamer/0.1 (+mail@example.org)", "mail@example.org")
 QUICK = FetchLimits(

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from gossamer.exchanges import Exchange
 from gossamer.fetch.access import (
     MASK,
     UNRESOLVED,
@@ -16,11 +15,12 @@ from gossamer.fetch.access import (
     AccessTable,
     EnvironmentProxies,
 )
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.route import Proxy, Route
-from gossamer.records import Outcome
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 from tests.servers.guarded_site import KEY_PASSWORD, Keys, guarded_site, make_keys
 from tests.servers.proxies import LoopbackProxy, loopback_proxy
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.exchanges import Exchange
 from gossamer.fetch.http import FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.route import USUAL
-from gossamer.records import Outcome
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 from tests.amount import amount
 from tests.fuzz.test_framing import ANSWERS
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.errors import UsageError
-from gossamer.fetch.countries import open_countries
+from gossamer.fetch.names.countries import open_countries
+from gossamer.model.errors import UsageError
 from tests.servers.mmdb import write_countries
 
 

@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from gossamer.core.robots import MAX_ROBOTS_BYTES
-from gossamer.exchanges import Exchange
+from gossamer.core.robots.rules import MAX_ROBOTS_BYTES
 from gossamer.fetch.body import SLOW_BYTES
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Outcome, Truncation
-from gossamer.runtime.worker import FETCHED_ROBOTS_BYTES
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
+from gossamer.runtime.workers.worker import FETCHED_ROBOTS_BYTES
 
 from .servers import IDENTITY, LOOPBACK, Visit, answer, fetched, run, says
 

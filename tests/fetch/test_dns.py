@@ -12,9 +12,9 @@ from typing import cast
 import pytest
 import uvloop
 
-from gossamer.errors import UsageError
-from gossamer.fetch.dns import Resolution, Resolver, literal_address, read_hosts
-from gossamer.records import Outcome
+from gossamer.fetch.names.dns import Resolution, Resolver, literal_address, read_hosts
+from gossamer.model.errors import UsageError
+from gossamer.model.records import Outcome
 
 from .servers import run
 

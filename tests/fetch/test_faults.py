@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Outcome
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 
 
 class FaultyPolicy(AddressPolicy):

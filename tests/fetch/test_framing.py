@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.fetch.framing import IN_CHUNKS, TO_THE_END, Framing, framing_of
-from gossamer.fetch.head import read_head
+from gossamer.fetch.plain.framing import IN_CHUNKS, TO_THE_END, Framing, framing_of
+from gossamer.fetch.plain.head import read_head
 
 
 def framed(*headers: str, status: str = "HTTP/1.1 200 OK") -> Framing:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.names.guard import AddressPolicy
 
 BLOCKED = [
     ("127.0.0.1", "loopback"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.fetch.head import NO_HEAD, read_head
+from gossamer.fetch.plain.head import NO_HEAD, read_head
 
 FINAL = [b"HTTP/1.1 200 OK\r\n", b"A: 1\r\n", b"\r\n"]
 INTERIM = [b"HTTP/1.1 103 Early\r\n", b"Link: x\r\n", b"\r\n"]

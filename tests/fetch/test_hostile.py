@@ -8,8 +8,8 @@ import gzip
 import pytest
 
 from gossamer.fetch.limits import FetchLimits
+from gossamer.model.records import Outcome, Truncation
 from gossamer.parse.dispatch import declared_type
-from gossamer.records import Outcome, Truncation
 
 from .servers import QUICK, Script, Visit, answer, fetched, keeps, run, says, stage
 

@@ -14,12 +14,12 @@ import pytest
 import uvloop
 import zstandard
 
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits, raise_file_limit
+from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.route import USUAL
-from gossamer.records import Outcome, Truncation
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 from .servers import LOOPBACK, Visit, answer, fetched, keeps, run, says, stage
 

@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from msgspec.structs import replace
 
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import FetchRequest, FetchTicket
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S
-from gossamer.records import Outcome
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 
 from .servers import LOOPBACK, QUICK, Stage, Visit, answer, keeps, run, stage
 

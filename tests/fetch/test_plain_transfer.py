@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.exchanges import Exchange
 from gossamer.fetch.exchange import exchange_of, judged
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.plain_transfer import PlainTransfer
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.fetch.plain.transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
-from gossamer.records import Outcome, Truncation
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 from tests.amount import amount
 from tests.fuzz.test_framing import ANSWERS
 

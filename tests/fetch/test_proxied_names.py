@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gossamer.fetch.access import UNRESOLVED, AccessRule, AccessRules, AccessTable, EnvironmentProxies
-from gossamer.fetch.dns import Resolution
-from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.proxied_names import unasked, unless_failed
+from gossamer.fetch.names.dns import Resolution
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.fetch.names.proxied_names import unasked, unless_failed
 from gossamer.fetch.route import Proxy, Route
-from gossamer.records import Outcome
+from gossamer.model.records import Outcome
 
 FOUND = Resolution(("10.0.0.1",), 60.0)
 UNKNOWN = Resolution((), 60.0, Outcome.DNS_NOT_FOUND, "no such name")

@@ -13,10 +13,10 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import RequestReceived
 
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Outcome, Truncation
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.records import Outcome, Truncation
 from tests.servers.certificates import certified, server_context
 
 from .servers import IDENTITY, LOOPBACK, Visit, answer, keeps, run, says, stage

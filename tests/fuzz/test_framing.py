@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.exchanges import Exchange
-from gossamer.records import Outcome
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 from tests.amount import amount
 from tests.fetch.servers import QUICK, Visit, stage
 

@@ -8,24 +8,24 @@ from collections.abc import Callable
 
 import pytest
 
-from gossamer.core.href_memo import HrefMemo
-from gossamer.core.robots import parse_robots
-from gossamer.core.traps import is_dated, shape_trap
-from gossamer.core.url import canonical, key_of, links_from
-from gossamer.core.written_dates import written_time
-from gossamer.exchanges import Exchange
+from gossamer.core.content.written_dates import written_time
+from gossamer.core.robots.rules import parse_robots
+from gossamer.core.traps.shapes import is_dated, shape_trap
+from gossamer.core.url.forms import canonical, key_of, links_from
+from gossamer.core.url.href_memo import HrefMemo
 from gossamer.fetch.body import decode
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.plain_transfer import PlainTransfer
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.fetch.plain.transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
-from gossamer.parse.feeds import parse_feed
-from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.parse.html import parse_html
-from gossamer.parse.pdf import pdf_links
-from gossamer.parse.sitemap import parse_sitemap
-from gossamer.records import Order, OrderKind, Outcome
-from gossamer.runtime.answers import WorkerRules, read_answer
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome
+from gossamer.parse.feeds.feeds import parse_feed
+from gossamer.parse.feeds.sitemap import parse_sitemap
+from gossamer.parse.html.html import parse_html
+from gossamer.parse.pdf.pdf import pdf_links
+from gossamer.parse.text.fingerprint import text_fingerprint
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
 
 pytestmark = pytest.mark.timed
 

@@ -15,23 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.core.requisite import requisite_id
-from gossamer.core.robots import parse_robots
-from gossamer.core.scope import Reach, Scope
-from gossamer.core.traps import is_dated, shape_trap
-from gossamer.core.url import canonical, host_of, key_of, link_to, links_from, origin_of, path_of, port_of, url_id
-from gossamer.core.url_patterns import patterns_of
-from gossamer.core.written_dates import written_time
-from gossamer.errors import GossamerError
-from gossamer.exchanges import Exchange
-from gossamer.parse.article import PageSource
+from gossamer.core.content.written_dates import written_time
+from gossamer.core.links.requisite import requisite_id
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.robots.rules import parse_robots
+from gossamer.core.traps.shapes import is_dated, shape_trap
+from gossamer.core.traps.url_patterns import patterns_of
+from gossamer.core.url.forms import canonical, host_of, key_of, link_to, links_from, origin_of, path_of, port_of, url_id
+from gossamer.model.errors import GossamerError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.parse.feeds import parse_feed
-from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.parse.pdf import pdf_links
-from gossamer.parse.requisites import needs_of_css, needs_of_page
-from gossamer.parse.sitemap import parse_sitemap
-from gossamer.records import Outcome
+from gossamer.parse.feeds.feeds import parse_feed
+from gossamer.parse.feeds.sitemap import parse_sitemap
+from gossamer.parse.html.requisites import needs_of_css, needs_of_page
+from gossamer.parse.pdf.pdf import pdf_links
+from gossamer.parse.text.article import PageSource
+from gossamer.parse.text.fingerprint import text_fingerprint
 
 URL_PIECES = st.sampled_from(
     [

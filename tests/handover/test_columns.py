@@ -16,14 +16,14 @@ import pytest
 from msgspec import Struct
 
 import gossamer
-from gossamer.core.catalog import record_of
-from gossamer.core.url import link_to
-from gossamer.handover import ancestry
-from gossamer.handover.ancestry import Ancestry
-from gossamer.handover.export import export
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
+from gossamer.handover.export import ancestry
+from gossamer.handover.export.ancestry import Ancestry
+from gossamer.handover.export.export import export
 from gossamer.handover.where import selection_from
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import OrderKind, QueuedUrl, Source
+from gossamer.model.records import OrderKind, QueuedUrl, Source
+from gossamer.reading.folder import CrawlReader
 from tests.inspect.folders import ledger_of
 from tests.servers.plain_site import Answer, PlainSite, plain_site
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from gossamer.handover.export import export
-from gossamer.inspect.reader import CrawlReader
+from gossamer.handover.export.export import export
+from gossamer.reading.folder import CrawlReader
 from tests.inspect.folders import Crawled, finished, small_web
 
 __all__ = ["finished", "small_web"]

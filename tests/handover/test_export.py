@@ -20,17 +20,17 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.reader import read_record
-from gossamer.core.url import host_of
-from gossamer.errors import DiskFullError
-from gossamer.handover import parquet
-from gossamer.handover.columns import COMMON_CRAWL
-from gossamer.handover.documents import documents
-from gossamer.handover.export import export
-from gossamer.handover.links import GraphLink
-from gossamer.handover.output import write_lines
-from gossamer.handover.page_csv import page_lines
+from gossamer.core.url.forms import host_of
+from gossamer.handover.export import parquet
+from gossamer.handover.export.columns import COMMON_CRAWL
+from gossamer.handover.export.documents import documents
+from gossamer.handover.export.export import export
+from gossamer.handover.export.output import write_lines
+from gossamer.handover.export.page_csv import page_lines
+from gossamer.handover.findings.links import GraphLink
 from gossamer.handover.where import ANYTHING, selection_from
-from gossamer.inspect.reader import CrawlReader
+from gossamer.model.errors import DiskFullError
+from gossamer.reading.folder import CrawlReader
 from tests.inspect.folders import Crawled, finished, owned, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
@@ -247,7 +247,7 @@ def test_a_file_that_is_not_whole_is_not_seen(
         yield from ()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gossamer.handover.export.documents", broken)
+    monkeypatch.setattr("gossamer.handover.export.export.documents", broken)
     for form in ("jsonl", "parquet", "wet", "links"):
         with pytest.raises(KeyboardInterrupt):
             exported(finished, form, tmp_path / "out")

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.core.catalog import queued_from
-from gossamer.core.url import host_of, link_to
-from gossamer.errors import UsageError
-from gossamer.handover.documents import documents
-from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
-from gossamer.handover.stored import captures
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import ChangeKind
-from gossamer.sim.web import preset
+from gossamer.core.ledger.catalog import queued_from
+from gossamer.core.url.forms import host_of, link_to
+from gossamer.handover.export.documents import documents
+from gossamer.handover.export.stored import captures
+from gossamer.handover.feed.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
+from gossamer.model.errors import UsageError
+from gossamer.model.records import ChangeKind
+from gossamer.reading.folder import CrawlReader
+from gossamer.sim.web.web import preset
 from tests.inspect.folders import Crawled, crawl, finished, ledger_of, small_web
 from tests.servers.web import RunningWeb
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.errors import DiskFullError
-from gossamer.handover.link_table import LinkCounts, LinkGroup, LinkTable, SeenIds
-from gossamer.handover.links import GraphLink
-from gossamer.inspect.fates import Fate
+from gossamer.handover.findings.link_table import LinkCounts, LinkGroup, LinkTable, SeenIds
+from gossamer.handover.findings.links import GraphLink
+from gossamer.model.errors import DiskFullError
+from gossamer.reading.why.fates import Fate
 
 FATE = Fate("client_error", 404, chain=("http://b.test/", "http://c.test/"))
 

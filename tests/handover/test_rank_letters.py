@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.core.identity import SHARD_COUNT, domain_id, shard_of
-from gossamer.engine.link_messages import decode_letter
-from gossamer.handover.rank_letters import DOMAINS_PER_COMMIT, LEASE_S, send_ranks
-from gossamer.state import CrawlRecord, DomainRank, Terms
+from gossamer.core.url.identity import SHARD_COUNT, domain_id, shard_of
+from gossamer.engine.cluster.link_messages import decode_letter
+from gossamer.handover.rank.rank_letters import DOMAINS_PER_COMMIT, LEASE_S, send_ranks
+from gossamer.model.state import CrawlRecord, DomainRank, Terms
 
 
 def test_every_domain_is_sent_once_to_its_shard_and_nobody_is_left_behind() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.core.domains import registrable_domain
 from gossamer.core.rank import HostGraph, RankRules
-from gossamer.core.url import host_of
-from gossamer.handover.export import export
-from gossamer.handover.ranking import CrawlRanks, RankedHost, RankFigures, read_links
-from gossamer.inspect.reader import CrawlReader
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of
+from gossamer.handover.export.export import export
+from gossamer.handover.rank.ranking import CrawlRanks, RankedHost, RankFigures, read_links
+from gossamer.reading.folder import CrawlReader
 from tests.core.test_rank import reference
 from tests.inspect.folders import Crawled, finished, small_web
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gossamer.core.url import link_to
-from gossamer.errors import UsageError
-from gossamer.handover.documents import PageDocument, PageFacts, Storage, documents
-from gossamer.handover.feed import Feed, FeedEntry
-from gossamer.handover.search import FILE_NAME, Hit, SearchIndex, fts_query
-from gossamer.handover.search_entries import ChangeFeed, ManyProcesses
-from gossamer.inspect.reader import CrawlReader
-from gossamer.parse.article import Article
-from gossamer.records import ChangeKind
+from gossamer.core.url.forms import link_to
+from gossamer.handover.export.documents import PageDocument, PageFacts, Storage, documents
+from gossamer.handover.feed.feed import Feed, FeedEntry
+from gossamer.handover.search.search import FILE_NAME, Hit, SearchIndex, fts_query
+from gossamer.handover.search.search_entries import ChangeFeed, ManyProcesses
+from gossamer.model.errors import UsageError
+from gossamer.model.records import ChangeKind
+from gossamer.parse.text.article import Article
+from gossamer.reading.folder import CrawlReader
 from tests.inspect.folders import Crawled, finished, ledger_of, small_web
 
 __all__ = ["finished", "small_web"]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.archive.surt import surt
-from gossamer.handover.stored import _lines_with, captures
+from gossamer.handover.export.stored import _lines_with, captures
 
 NAMES = st.lists(st.text(alphabet="abc", min_size=1, max_size=4), max_size=30)
 

@@ -15,12 +15,13 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.recovery import seal
-from gossamer.errors import CorruptFolderError
-from gossamer.handover import index, wacz, wacz_pages
-from gossamer.handover.export import export
+from gossamer.handover.export import wacz, wacz_pages
+from gossamer.handover.export.export import export
+from gossamer.handover.search import index
 from gossamer.handover.where import ANYTHING, selection_from
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.view import CrawlView
+from gossamer.model.errors import CorruptFolderError
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.view import CrawlView
 from tests.inspect.folders import Crawled, finished, is_one_line, owned, said, small_web
 
 __all__ = ["finished", "small_web"]

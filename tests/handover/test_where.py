@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.errors import UsageError
 from gossamer.handover.where import selection_from
-from gossamer.records import OrderKind, Source, SpamVerdict, UrlRecord, UrlState
+from gossamer.model.errors import UsageError
+from gossamer.model.records import OrderKind, Source, SpamVerdict, UrlRecord, UrlState
 
 MAY_FIRST = 1_777_593_600.0  # 2026-05-01T00:00:00Z
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url import canonical, link_to
-from gossamer.records import HostRecord, UrlRecord
+from gossamer.core.url.forms import canonical, link_to
+from gossamer.model.records import HostRecord, UrlRecord
 from tests.e2e.program import run, summary_of
 from tests.hostile.catalogue_network import NETWORK
 from tests.hostile.catalogue_pages import PAGES

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.main import main
+from gossamer.model.records import Result
 from gossamer.ports import FetchedPage
-from gossamer.records import Result
-from gossamer.runtime.worker import Worker
+from gossamer.runtime.workers.worker import Worker
 from tests.hostile.costs import MAX_CPU_S, MAX_DECODED_BYTES, MAX_GROWTH_BYTES
 
 

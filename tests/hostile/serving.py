@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from gossamer.sim.dns import NameServer, Zone
-from gossamer.sim.web import WebPlan, preset
+from gossamer.sim.web.dns import NameServer, Zone
+from gossamer.sim.web.web import WebPlan, preset
 
 FLOOD_BYTES = 60_000_000
 ROBOTS = "/robots.txt"
@@ -134,7 +134,7 @@ class HostileZone(Zone):
         self._answers = {name: list(rows) for name, rows in answers.items()}
 
     def _look_up(self, name: str, kind: int, fault: Any) -> tuple[int, tuple[bytes, ...]]:
-        from gossamer.sim import dns
+        from gossamer.sim.web import dns
 
         rows = self._answers.get(name)
         if rows is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, summary_of
 from tests.hostile.crawling import NOT_SEEDS, WHOLE, Aftermath, whole_server
 from tests.servers.web import RunningWeb

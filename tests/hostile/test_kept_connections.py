@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.records import UrlState
+from gossamer.model.records import UrlState
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath, crawl_catalogue
 from tests.hostile.serving import ROBOTS, Call, Catalogue, HostileServer, Seen

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from typing import Any
 
-from gossamer.core.url import url_id
-from gossamer.records import UrlState
-from gossamer.state import HoldRule
+from gossamer.core.url.forms import url_id
+from gossamer.model.records import UrlState
+from gossamer.model.state import HoldRule
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath
 

@@ -6,9 +6,9 @@ import asyncio
 import time
 from pathlib import Path
 
-from gossamer.fetch.dns import MAX_ADDRESSES, Resolver
-from gossamer.fetch.guard import AddressPolicy
-from gossamer.records import Outcome
+from gossamer.fetch.names.dns import MAX_ADDRESSES, Resolver
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.records import Outcome
 from tests.e2e.program import run, summary_of
 from tests.fetch.servers import answer, says, stage
 from tests.hostile.crawling import Aftermath, whole_server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.records import UrlState
+from gossamer.model.records import UrlState
 from tests.hostile.crawling import Aftermath
 
 CAP = 5_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from gossamer.records import UrlState
+from gossamer.model.records import UrlState
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.quarantine import BUDGET
-from gossamer.sim.trap_server import TrapServer
-from gossamer.sim.trap_sites import HONEST, TRAPS
+from gossamer.core.traps.quarantine import BUDGET
 from tests.e2e.program import run, summary_of
+from tests.support.sites.trap_server import TrapServer
+from tests.support.sites.trap_sites import HONEST, TRAPS
 
 
 def crawl(server: TrapServer, out: Path) -> dict[str, Any]:

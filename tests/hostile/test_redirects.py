@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from gossamer.fetch.dns import Resolver
-from gossamer.fetch.guard import AddressPolicy
-from gossamer.records import UrlState
+from gossamer.fetch.names.dns import Resolver
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.records import UrlState
 from tests.hostile.catalogue_network import LOCATIONS
 from tests.hostile.crawling import Aftermath
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from gossamer.core.robots import parse_robots
-from gossamer.records import UrlState
+from gossamer.core.robots.rules import parse_robots
+from gossamer.model.records import UrlState
 from tests.hostile.crawling import Aftermath
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Outcome, Truncation
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 from tests.e2e.program import run, summary_of
 from tests.fetch.servers import IDENTITY, LOOPBACK, Visit, answer, says, stage
 from tests.hostile.crawling import whole_server

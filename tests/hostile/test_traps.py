@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from gossamer.core.domains import registrable_domain
+from gossamer.core.url.domains import registrable_domain
 from gossamer.telemetry.text import plural
 from tests.e2e.program import run
 from tests.hostile.crawling import Aftermath, crawl_catalogue, whole_server

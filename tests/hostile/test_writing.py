@@ -11,11 +11,11 @@ import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
-from gossamer.core.url import canonical
-from gossamer.exchanges import Exchange
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.answers import WorkerRules, read_answer
-from gossamer.runtime.clock import TimeLine
+from gossamer.core.url.forms import canonical
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.session.clock import TimeLine
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from tests.e2e.program import run
 from tests.hostile.catalogue_pages import INJECTIONS, TITLES
 from tests.hostile.crawling import Aftermath

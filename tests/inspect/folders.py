@@ -12,16 +12,16 @@ import msgspec
 import pytest
 import uvloop
 
-from gossamer.assembly import build_session
+from gossamer.assembly.run import build_session
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.cli.main import main
-from gossamer.events import Event, EventName
-from gossamer.inspect.reader import CrawlReader
-from gossamer.records import UrlRecord
+from gossamer.model.events import Event, EventName
+from gossamer.model.records import UrlRecord
+from gossamer.reading.folder import CrawlReader
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from gossamer.telemetry.summary import Summary
 from tests.servers.web import RunningWeb
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.inspect.aggregates import Frequent, Leaders, NamedCount, RateSeries, Spread
+from gossamer.reading.aggregates import Frequent, Leaders, NamedCount, RateSeries, Spread
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.core.ledger.tables import DUE, DUE_HOSTS
 from gossamer.core.revisit.schedule import RevisitRules
 from gossamer.core.revisit.stored import DueUrl, due_host_key, due_key
-from gossamer.core.tables import DUE, DUE_HOSTS
 from gossamer.engine.rules import CrawlRules
-from gossamer.inspect.agreement_catalog import check_catalog
 from gossamer.sim.scenarios import START, Scenario, many_hosts
+from gossamer.verify.ledger import check_catalog
 
 DAY = 86_400.0
 

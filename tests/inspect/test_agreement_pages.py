@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.mongodb.store import MongoPages
-from gossamer.core.catalog import record_of
-from gossamer.core.url import link_to
-from gossamer.inspect.agreement_pages import Fault, PageAgreement
-from gossamer.inspect.archived_pages import ArchivedPages
-from gossamer.records import ArchiveSpan, QueuedUrl, UrlState
+from gossamer.core.ledger.catalog import record_of
+from gossamer.core.url.forms import link_to
+from gossamer.model.records import ArchiveSpan, QueuedUrl, UrlState
+from gossamer.reading.archived_pages import ArchivedPages
+from gossamer.verify.pages import Fault, PageAgreement
 from tests.contracts.test_page_store import page
 from tests.servers import engines
 from tests.servers.mongodb import MongoServer, running

@@ -9,12 +9,12 @@ import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.postgresql.catalog import PostgresCatalog
-from gossamer.core.url import url_id
-from gossamer.inspect.agreement_rows import RowAgreement
-from gossamer.inspect.catalog_rows import BATCH_PAGES, CatalogRows
+from gossamer.core.url.forms import url_id
+from gossamer.model.records import ArchiveSpan, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
 from gossamer.ports import Row
 from gossamer.ports.catalog_store import CatalogChanges
-from gossamer.records import ArchiveSpan, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
+from gossamer.reading.catalog_rows import BATCH_PAGES, CatalogRows
+from gossamer.verify.rows import RowAgreement
 from tests.servers import engines
 from tests.servers.postgresql import PostgresServer, running_postgres
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.events import EventName
-from gossamer.inspect.host_requests import host_requests
+from gossamer.model.events import EventName
+from gossamer.reading.requests.host_requests import host_requests
 from tests.inspect.folders import event, write_events
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.scope import Reach, Scope
-from gossamer.core.tables import BACKLOG
-from gossamer.core.url import link_to
-from gossamer.events import EventName
-from gossamer.inspect.life import Life, LifeSource, life_of
-from gossamer.records import HostRecord, OrderKind, QueuedUrl, RobotsRecord, Source, UrlState
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import BACKLOG
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.url.forms import link_to
+from gossamer.model.events import EventName
+from gossamer.model.records import HostRecord, OrderKind, QueuedUrl, RobotsRecord, Source, UrlState
+from gossamer.model.state import LinkBatch
+from gossamer.reading.why.life import Life, LifeSource, life_of
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario
-from gossamer.state import LinkBatch
 from tests.inspect.folders import event, write_events
 
 NOW = 1000.0

@@ -6,8 +6,8 @@ import pytest
 from msgspec import Struct
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.inspect.pace_view import pace_view
-from gossamer.records import HostRecord, Outcome, RobotsRecord
+from gossamer.model.records import HostRecord, Outcome, RobotsRecord
+from gossamer.reading.pace_view import pace_view
 from gossamer.settings.model import PaceSetting, Settings
 
 NOW = 1000.0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli.node import own_terms
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
+from gossamer.model.state import CrawlRecord
 from gossamer.settings.load import merged, to_toml
-from gossamer.state import CrawlRecord
 from tests.migration.crawls import between, memory_ledger, to_folder
 
 

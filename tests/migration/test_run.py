@@ -10,20 +10,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gossamer import failpoints
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.cli.migrate import settle_folder
 from gossamer.cli.node import own_terms
-from gossamer.core import rows
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.tables import SEEDS
-from gossamer.core.url import link_to, origin_of
-from gossamer.engine.link_messages import Letter, LinkMessage, encode_letter
-from gossamer.errors import GossamerError, UsageError
-from gossamer.figures import Totals
-from gossamer.inspect.agreement import check_agreement
-from gossamer.inspect.reader import CrawlReader
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.tables import SEEDS
+from gossamer.core.url.forms import link_to, origin_of
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.cluster.link_messages import Letter, LinkMessage, encode_letter
+from gossamer.foundation import failpoints
 from gossamer.migration import folder_source, folder_target, ledger_source
 from gossamer.migration.checksums import source_parts, sums_of
 from gossamer.migration.folder_source import FolderSource
@@ -31,10 +27,14 @@ from gossamer.migration.folder_target import FolderPlan, FolderTarget
 from gossamer.migration.ledger_target import LedgerTarget
 from gossamer.migration.parts import ARCHIVES, NODES
 from gossamer.migration.run import Migrated
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.records import OrderKind, Source, UrlState
+from gossamer.model.state import ORIGIN_NODE, SeedRecord
 from gossamer.ports.shared_ledger import Commit, NodeId
-from gossamer.records import OrderKind, Source, UrlState
-from gossamer.runtime.seat import check_terms
-from gossamer.state import ORIGIN_NODE, SeedRecord
+from gossamer.reading.folder import CrawlReader
+from gossamer.runtime.cluster.seat import check_terms
+from gossamer.verify.agreement import check_agreement
 from tests.inspect.folders import Crawled, ledger_of, small_web, stopped  # noqa: F401 - fixtures
 from tests.migration.crawls import (
     NOW,

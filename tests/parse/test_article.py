@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.parse.article import MAX_LINKS, MAX_TEXT_CHARS, Article, Heading, PageSource, read_article
+from gossamer.parse.text.article import MAX_LINKS, MAX_TEXT_CHARS, Article, Heading, PageSource, read_article
 
 NOW = 1_780_000_000.0
 PARAGRAPH = "The old bridge, which was built in 1850, has been closed for repairs since Monday, the council said."

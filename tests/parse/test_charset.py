@@ -5,8 +5,8 @@ import turbohtml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.parse.charset import canonical_charset, decode_html, decode_in_pieces, decode_text, html_charset
-from gossamer.parse.html import parse_html
+from gossamer.parse.html.html import parse_html
+from gossamer.parse.types.charset import canonical_charset, decode_html, decode_in_pieces, decode_text, html_charset
 
 
 @pytest.mark.parametrize(

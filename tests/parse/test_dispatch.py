@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from gossamer.exchanges import Document, Exchange
+from gossamer.model.exchanges import Document, Exchange
+from gossamer.model.records import Outcome
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.records import Outcome
 
 
 def read(content: bytes, *headers: tuple[str, str], is_decoded: bool = True, want_pdf: bool = True) -> Document:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gossamer.parse.feed_type import ATOM, RSS, feed_type
-from gossamer.parse.feeds import MAX_FEED_BYTES, MAX_FEED_ENTRIES, Feed, FeedEntry, parse_feed
+from gossamer.parse.feeds.feed_type import ATOM, RSS, feed_type
+from gossamer.parse.feeds.feeds import MAX_FEED_BYTES, MAX_FEED_ENTRIES, Feed, FeedEntry, parse_feed
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
 URL = "https://news.test/feeds/all.xml"

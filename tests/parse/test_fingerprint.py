@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.kernel import kernel
-from gossamer.parse.fingerprint import plain_bare, text_fingerprint
+from gossamer.foundation.kernel import kernel
+from gossamer.parse.text.fingerprint import plain_bare, text_fingerprint
 
 SORRY = "Sorry, the page {} was not found on this server."
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.parse.hrefs import clean_hrefs
+from gossamer.parse.html.hrefs import clean_hrefs
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.exchanges import Document
-from gossamer.parse import html, html_lexbor
-from gossamer.parse.html import parse_html
-from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.web import preset
+from gossamer.model.exchanges import Document
+from gossamer.parse.html import html
+from gossamer.parse.html.html import parse_html
+from gossamer.sim.web.pages import SyntheticWeb
+from gossamer.sim.web.web import preset
 from tests.amount import amount
+from tests.support import lexbor as html_lexbor
 
 PAGE = b"""<!doctype html><html lang="de-AT"><head>
 <meta charset=utf-8><title>

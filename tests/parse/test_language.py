@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.parse.language import MIN_LETTERS, detect_language
-from gossamer.parse.language_words import ARABIC, CYRILLIC, DEVANAGARI, LATIN, LETTERS
+from gossamer.parse.text.language import MIN_LETTERS, detect_language
+from gossamer.parse.text.language_words import ARABIC, CYRILLIC, DEVANAGARI, LATIN, LETTERS
 
 SENTENCES = [
     ("en", "The council said on Monday that the old bridge would be closed until spring."),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.parse.article import PageSource
-from gossamer.parse.other_links import other_links
+from gossamer.parse.html.other_links import other_links
+from gossamer.parse.text.article import PageSource
 
 PAGE = "https://a.test/dir/page"
 

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from gossamer.parse.pdf import MAX_INFLATED_BYTES, MAX_STREAMS, pdf_links
+from gossamer.parse.pdf.pdf import MAX_INFLATED_BYTES, MAX_STREAMS, pdf_links
 
 
 def hrefs_of(content: bytes) -> list[str]:

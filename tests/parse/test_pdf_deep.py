@@ -5,12 +5,12 @@ import zlib
 
 import pytest
 
-from gossamer.errors import UsageError
-from gossamer.exchanges import Exchange
+from gossamer.model.errors import UsageError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 from gossamer.parse.dispatch import parse_exchange
-from gossamer.parse.pdf import pdf_links
-from gossamer.parse.pdf_deep import DeepLimits, check_deep, read_deep
-from gossamer.records import Outcome
+from gossamer.parse.pdf.deep import DeepLimits, check_deep, read_deep
+from gossamer.parse.pdf.pdf import pdf_links
 
 KERNED = b"BT /F1 12 Tf 20 100 Td [(Report. See htt) -20 (ps://a.test/kerned)] TJ ET"
 COMPRESSED_LINK = b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A<</S/URI/URI(http://a.test/noted)>>>>"

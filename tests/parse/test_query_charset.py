@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.url import links_from
-from gossamer.parse.charset import canonical_charset, decode_legacy
-from gossamer.parse.html import parse_html
-from gossamer.parse.query_charset import _escapes, encode_queries, encode_query
+from gossamer.core.url.forms import links_from
+from gossamer.parse.html.html import parse_html
+from gossamer.parse.types.charset import canonical_charset, decode_legacy
+from gossamer.parse.types.query_charset import _escapes, encode_queries, encode_query
 
 
 @pytest.mark.parametrize(

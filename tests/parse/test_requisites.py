@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from gossamer.parse.article import PageSource
-from gossamer.parse.requisites import (
+from gossamer.parse.html.requisites import (
     MAX_CSS_CHARS,
     MAX_REQUISITES,
     css_urls,
@@ -16,6 +15,7 @@ from gossamer.parse.requisites import (
     requisites_of,
     srcset_urls,
 )
+from gossamer.parse.text.article import PageSource
 
 PAGE = "https://a.test/dir/page"
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.parse import scan_python
-from gossamer.parse.scan_python import Scan
+from gossamer.parse.html import scan_python
+from gossamer.parse.html.scan_python import Scan
 from tests.amount import amount
 
 try:
-    from gossamer.parse import _scan
+    from gossamer.parse.html import _scan
 except ImportError:  # installed without a compiler
     COMPILED = None
 else:

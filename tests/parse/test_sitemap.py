@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gossamer.parse.sitemap import MAX_ENTRIES, MAX_LOC_CHARS, parse_sitemap
+from gossamer.parse.feeds.sitemap import MAX_ENTRIES, MAX_LOC_CHARS, parse_sitemap
 
 
 def urlset(*locs: str) -> bytes:

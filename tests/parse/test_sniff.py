@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gossamer.parse.sniff import sniff_type
+from gossamer.parse.types.sniff import sniff_type
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 

@@ -10,13 +10,15 @@ from collections.abc import Callable
 import pytest
 from msgspec import Struct
 
-from gossamer.exchanges import Document
-from gossamer.parse import html, html_lexbor, html_tree, scan_python
-from gossamer.parse.charset import html_as_utf8, html_charset
-from gossamer.parse.markup import document_of
-from gossamer.parse.query_charset import encode_queries
-from gossamer.parse.scan import scan
+from gossamer.model.exchanges import Document
+from gossamer.parse.html import html, scan_python
+from gossamer.parse.html import tree as html_tree
+from gossamer.parse.html.markup import document_of
+from gossamer.parse.html.scan import scan
+from gossamer.parse.types.charset import html_as_utf8, html_charset
+from gossamer.parse.types.query_charset import encode_queries
 from tests.parse.pages import Page, mixed_parts, other_charsets, single_parts
+from tests.support import lexbor as html_lexbor
 
 MIXED_PAGES = 400
 

@@ -11,16 +11,16 @@ from gossamer.archive.warc import RefersTo
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url import link_to
+from gossamer.core.url.forms import link_to
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import Event
-from gossamer.exchanges import Exchange
-from gossamer.records import Outcome, UrlRecord
-from gossamer.runtime.answers import WorkerRules
-from gossamer.runtime.crash import CrashFile
-from gossamer.runtime.recovery import Recovery
-from gossamer.runtime.stored_results import ReadingRules
-from gossamer.runtime.warning_log import WarningLog
+from gossamer.model.events import Event
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, UrlRecord
+from gossamer.runtime.recovery.recovery import Recovery
+from gossamer.runtime.recovery.stored_results import ReadingRules
+from gossamer.runtime.watch.crash import CrashFile
+from gossamer.runtime.watch.warning_log import WarningLog
+from gossamer.runtime.workers.answers import WorkerRules
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"

@@ -10,16 +10,16 @@ from typing import Any
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.engine.crawl import Crawl
-from gossamer.errors import GossamerError
-from gossamer.events import Event
+from gossamer.model.errors import GossamerError
+from gossamer.model.events import Event
+from gossamer.model.records import Order, Result
 from gossamer.ports import Row, SealedChanges
-from gossamer.records import Order, Result
-from gossamer.runtime.addresses import AddressAnswer, OnAnswer
-from gossamer.runtime.channel import HubListener
-from gossamer.runtime.hub import Hub
-from gossamer.runtime.hub_config import CommitTargets, HubLimits
-from gossamer.runtime.hub_observer import HubObserver, OnResult
-from gossamer.runtime.messages import Report
+from gossamer.runtime.hub.config import CommitTargets, HubLimits
+from gossamer.runtime.hub.hub import Hub
+from gossamer.runtime.hub.observer import HubObserver, OnResult
+from gossamer.runtime.workers.addresses import AddressAnswer, OnAnswer
+from gossamer.runtime.workers.channel import HubListener
+from gossamer.runtime.workers.messages import Report
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
 

@@ -5,11 +5,11 @@ import socket
 from pathlib import Path
 
 from gossamer.fetch.access import UNRESOLVED, AccessRules, AccessTable
-from gossamer.fetch.dns import Resolver
-from gossamer.fetch.guard import AddressPolicy
+from gossamer.fetch.names.dns import Resolver
+from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.route import Proxy
-from gossamer.records import Outcome
-from gossamer.runtime.addresses import AddressAnswer, AddressFinder
+from gossamer.model.records import Outcome
+from gossamer.runtime.workers.addresses import AddressAnswer, AddressFinder
 
 
 def found(tmp_path: Path, host: str, policy: AddressPolicy, access: AccessTable | None = None) -> AddressAnswer:

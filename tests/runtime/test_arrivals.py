@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer.exchanges import Exchange
-from gossamer.records import Order, OrderKind, Outcome
-from gossamer.runtime.arrivals import Arrivals
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome
+from gossamer.runtime.workers.arrivals import Arrivals
 
 
 def _arrived(*addresses: str) -> list[str]:

@@ -18,19 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url import link_to
-from gossamer.errors import DiskFullError, GossamerError
+from gossamer.core.url.forms import link_to
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime import messages
-from gossamer.runtime.answers import WorkerRules
-from gossamer.runtime.channel import Channel, LocalChannel, ProcessChannel
-from gossamer.runtime.clock import TimeLine
-from gossamer.runtime.crash import Crash
-from gossamer.runtime.sinks import SinkConfig
-from gossamer.runtime.worker import BIG_BYTES
-from gossamer.runtime.worker_factory import WorkerConfig
+from gossamer.model.errors import DiskFullError, GossamerError
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.session.clock import TimeLine
+from gossamer.runtime.stores.sinks import SinkConfig
+from gossamer.runtime.watch.crash import Crash
+from gossamer.runtime.workers import messages
+from gossamer.runtime.workers.answers import WorkerRules
+from gossamer.runtime.workers.channel import Channel, LocalChannel, ProcessChannel
+from gossamer.runtime.workers.factory import WorkerConfig
+from gossamer.runtime.workers.worker import BIG_BYTES
 
 WITHIN_S = 20.0  # whatever a test waits for
 
@@ -273,7 +273,7 @@ def test_a_dead_process_leaves_behind_which_answer_it_was_reading(
 def test_a_stopped_process_is_killed_and_no_commit_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.runtime.channel.SYNC_LIMIT_S", 0.2)
+    monkeypatch.setattr("gossamer.runtime.workers.channel.SYNC_LIMIT_S", 0.2)
 
     async def main(hub: Hub) -> None:
         channel = process(tmp_path, hub)
@@ -306,7 +306,9 @@ def test_a_process_that_cannot_start_is_reported_as_lost(tmp_path: Path) -> None
 def test_a_process_that_died_of_a_damaged_ledger_stops_the_crawl(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.runtime.channel.WORKER_STATUS", -signal.SIGKILL)  # as if that were how it ends
+    monkeypatch.setattr(
+        "gossamer.runtime.workers.channel.WORKER_STATUS", -signal.SIGKILL
+    )  # as if that were how it ends
 
     async def main(hub: Hub) -> None:
         channel = process(tmp_path, hub)
@@ -343,7 +345,7 @@ def test_what_a_lost_process_left_and_cannot_be_read_back_stops_the_crawl(tmp_pa
 def test_a_process_that_does_not_end_in_time_is_killed_and_what_it_left_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.runtime.channel.CLOSE_LIMIT_S", 0.05)
+    monkeypatch.setattr("gossamer.runtime.workers.channel.CLOSE_LIMIT_S", 0.05)
 
     async def main(hub: Hub) -> None:
         channel = process(tmp_path, hub)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-WITHOUT = "import sys; sys.modules['gossamer._kernel'] = None; sys.modules['gossamer.parse._scan'] = None; "
+WITHOUT = (
+    "import sys; sys.modules['gossamer.foundation._kernel'] = None; sys.modules['gossamer.parse.html._scan'] = None; "
+)
 CALL = "from gossamer.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gossamer.core.politeness import Pace, PaceRule
+from gossamer.core.politeness.pace import Pace, PaceRule
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.events import Event, EventName, masked_text
-from gossamer.figures import Figures, RunState, Totals
-from gossamer.runtime.conditions import Conditions
-from gossamer.runtime.crash import CrashFile
-from gossamer.runtime.gauges import Gauges
-from gossamer.runtime.machine import Machine
-from gossamer.runtime.vitals import StallProbe
-from gossamer.runtime.warning_log import WarningLog
+from gossamer.model.events import Event, EventName, masked_text
+from gossamer.model.figures import Figures, RunState, Totals
+from gossamer.runtime.watch.conditions import Conditions
+from gossamer.runtime.watch.crash import CrashFile
+from gossamer.runtime.watch.gauges import Gauges
+from gossamer.runtime.watch.machine import Machine
+from gossamer.runtime.watch.vitals import StallProbe
+from gossamer.runtime.watch.warning_log import WarningLog
 
 WELL = Machine(open_files=50, max_files=1000, free_bytes=10**11)
 BUSY = Figures(totals=Totals(), out="crawl", urls_queued=10_000, in_flight=20, hosts={"ready": 5})

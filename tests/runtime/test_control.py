@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.events import EventName
-from gossamer.records import Order, Result
-from gossamer.runtime import control
-from gossamer.runtime.control import (
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, Result
+from gossamer.runtime.hub import commands as control
+from gossamer.runtime.hub.commands import (
     ChangeLimits,
     Command,
     CommitSoon,
@@ -22,7 +22,7 @@ from gossamer.runtime.control import (
     SetOptOuts,
     Stop,
 )
-from gossamer.runtime.hub_config import HubLimits
+from gossamer.runtime.hub.config import HubLimits
 from gossamer.sim.scenarios import many_hosts
 
 from .imagined import LAST_COMMIT, HubRun

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from gossamer.records import Outcome, Result
-from gossamer.runtime.costly_results import MAX_SLOTS, PAUSE, CostlyResults
+from gossamer.model.records import Outcome, Result
+from gossamer.runtime.hub.costly_results import MAX_SLOTS, PAUSE, CostlyResults
 
 from .virtual_time import run_virtually
 

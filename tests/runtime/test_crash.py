@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from gossamer.errors import GossamerError
-from gossamer.runtime.crash import CrashFile, CrashReporter
-from gossamer.runtime.opt_out import name_in
+from gossamer.model.errors import GossamerError
+from gossamer.runtime.session.opt_out import name_in
+from gossamer.runtime.watch.crash import CrashFile, CrashReporter
 
 Context = dict[str, Any]
 

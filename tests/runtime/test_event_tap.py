@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from gossamer.events import Event, EventName
-from gossamer.runtime.event_tap import EventTap
+from gossamer.model.events import Event, EventName
+from gossamer.runtime.watch.event_tap import EventTap
 from tests.inspect.folders import event
 
 from .imagined import JournalSink

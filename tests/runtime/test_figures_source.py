@@ -5,20 +5,20 @@ from pathlib import Path
 from msgspec import Struct
 
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.fetch.dns import Resolver
-from gossamer.figures import Figures, RunState, Totals
+from gossamer.fetch.names.dns import Resolver
+from gossamer.model.figures import Figures, RunState, Totals
+from gossamer.model.records import Outcome
 from gossamer.ports.page_sink import Volume
-from gossamer.records import Outcome
-from gossamer.runtime.crash import CrashFile
-from gossamer.runtime.figures_source import FiguresSource, RunMeasures, RunSources
-from gossamer.runtime.gauges import Gauges
-from gossamer.runtime.hub_config import HubLimits
-from gossamer.runtime.hub_stats import HubStats
-from gossamer.runtime.machine import Machine
-from gossamer.runtime.pauses import Pauses
-from gossamer.runtime.store_stats import StoreStats
-from gossamer.runtime.vitals import StallProbe
-from gossamer.runtime.warning_log import WarningLog
+from gossamer.runtime.hub.config import HubLimits
+from gossamer.runtime.hub.stats import HubStats
+from gossamer.runtime.session.pauses import Pauses
+from gossamer.runtime.stores.store_stats import StoreStats
+from gossamer.runtime.watch.crash import CrashFile
+from gossamer.runtime.watch.figures_source import FiguresSource, RunMeasures, RunSources
+from gossamer.runtime.watch.gauges import Gauges
+from gossamer.runtime.watch.machine import Machine
+from gossamer.runtime.watch.vitals import StallProbe
+from gossamer.runtime.watch.warning_log import WarningLog
 from gossamer.telemetry.bound_by import LoadLimits
 from tests.engine.test_crawl import NOW, Bench
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer.figures import Figures, RunState, Totals
-from gossamer.runtime.gauges import Gauges
-from gossamer.runtime.machine import Machine
+from gossamer.model.figures import Figures, RunState, Totals
+from gossamer.runtime.watch.gauges import Gauges
+from gossamer.runtime.watch.machine import Machine
 
 
 def look(gauges: Gauges, second: float, machine: Machine | None = None, **counts: int) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.url import host_of, link_to
-from gossamer.errors import DiskFullError, GossamerError
-from gossamer.events import EventName
-from gossamer.figures import RunState
-from gossamer.records import Order, Outcome, Result, UrlState
-from gossamer.runtime.control import Stop
-from gossamer.runtime.hub import GRACE_S, MAX_WORKER_DEATHS
-from gossamer.runtime.hub_config import HubLimits
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.forms import host_of, link_to
+from gossamer.model.errors import DiskFullError, GossamerError
+from gossamer.model.events import EventName
+from gossamer.model.figures import RunState
+from gossamer.model.records import Order, Outcome, Result, UrlState
+from gossamer.runtime.hub.commands import Stop
+from gossamer.runtime.hub.config import HubLimits
+from gossamer.runtime.hub.hub import GRACE_S, MAX_WORKER_DEATHS
 from gossamer.sim.scenarios import many_hosts
 
 from .imagined import LAST_COMMIT, HubRun
@@ -164,7 +164,7 @@ def test_a_refusal_is_committed_before_its_host_is_asked_again(tmp_path: Path) -
 
 
 def test_a_full_window_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.runtime.hub.COMMIT_PAGES", 10)
+    monkeypatch.setattr("gossamer.runtime.hub.hub.COMMIT_PAGES", 10)
     run = prepared(tmp_path, delay_s=0.0)
     crawled(run)
     assert run.hub.stats.commits >= 8

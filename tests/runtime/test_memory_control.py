@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gossamer.runtime.control import Command, CommitSoon, SetMemoryWindow
-from gossamer.runtime.memory_control import MemoryControl, MemoryLimits
+from gossamer.runtime.hub.commands import Command, CommitSoon, SetMemoryWindow
+from gossamer.runtime.watch.memory_control import MemoryControl, MemoryLimits
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 
 CEILING = 100_000_000

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.archive_files import ArchiveFiles
-from gossamer.errors import CorruptFolderError, StoreUnavailableError
-from gossamer.inspect.archived_pages import ArchivedPages, stored_page
-from gossamer.inspect.reader import CrawlReader
+from gossamer.model.errors import CorruptFolderError, StoreUnavailableError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.page_store import PageCopy
-from gossamer.runtime.control import Command, Pause, Resume
-from gossamer.runtime.outage import OutageControl
-from gossamer.runtime.publishing import BATCH_PAGES, PublishedCommits, Publisher
-from gossamer.runtime.run_stores import commit_at_once
+from gossamer.reading.archived_pages import ArchivedPages, stored_page
+from gossamer.reading.folder import CrawlReader
+from gossamer.runtime.hub.commands import Command, Pause, Resume
+from gossamer.runtime.stores.outage import OutageControl
+from gossamer.runtime.stores.publishing import BATCH_PAGES, PublishedCommits, Publisher
+from gossamer.runtime.stores.run_stores import commit_at_once
 from tests.inspect.folders import Crawled, crawl, small_web
 from tests.servers.web import RunningWeb
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.errors import GossamerError
-from gossamer.runtime.rank_job import RankJob
-from gossamer.runtime.rank_watch import is_due
+from gossamer.model.errors import GossamerError
+from gossamer.runtime.ranks.rank_job import RankJob
+from gossamer.runtime.ranks.rank_watch import is_due
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.reader import ArchiveReader, read_record
 from gossamer.archive.recovery import close_file, recover, unfinished_files
-from gossamer.core.url import link_to
-from gossamer.events import Event, EventName
-from gossamer.records import ArchiveSpan, Link, Order, OrderKind, Result, UrlState
-from gossamer.runtime.answers import WorkerRules
-from gossamer.runtime.stored_results import Found, ReadingRules, StoredResults
+from gossamer.core.url.forms import link_to
+from gossamer.model.events import Event, EventName
+from gossamer.model.records import ArchiveSpan, Link, Order, OrderKind, Result, UrlState
+from gossamer.runtime.recovery.stored_results import Found, ReadingRules, StoredResults
+from gossamer.runtime.workers.answers import WorkerRules
 from gossamer.sim.scenarios import START
 from gossamer.telemetry.unplaced import unplaced_records
 from tests.archive.oracle import verify_file

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from gossamer.errors import GossamerError
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.crash import Crash
-from gossamer.runtime.reviewing import ReviewedResults
+from gossamer.model.errors import GossamerError
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.hub.reviewing import ReviewedResults
+from gossamer.runtime.watch.crash import Crash
 
 
 class Recorder:

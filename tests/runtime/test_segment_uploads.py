@@ -14,9 +14,9 @@ from gossamer.archive.objects import MergedFiles, RemoteArchive, Segment
 from gossamer.archive.reader import ArchiveReader
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.backends.memory.object_store import MemoryObjectStore
-from gossamer.errors import StoreUnavailableError
+from gossamer.model.errors import StoreUnavailableError
 from gossamer.ports.object_store import MIN_PART_BYTES
-from gossamer.runtime.segment_uploads import PART_BYTES, SegmentUploads, plan_parts
+from gossamer.runtime.stores.segment_uploads import PART_BYTES, SegmentUploads, plan_parts
 from tests.archive.samples import exchange
 
 LABEL = "1a2b3c4d"

@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import __version__, failpoints
-from gossamer.assembly import build_session, open_ledger
+from gossamer import __version__
+from gossamer.assembly.run import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.errors import CorruptFolderError, DiskFullError, FolderBusyError
-from gossamer.events import Event, EventName
-from gossamer.figures import Totals
-from gossamer.records import UrlState
-from gossamer.runtime.control import Stop
-from gossamer.runtime.run_parts import Observer
-from gossamer.runtime.session import Session
+from gossamer.foundation import failpoints
+from gossamer.model.errors import CorruptFolderError, DiskFullError, FolderBusyError
+from gossamer.model.events import Event, EventName
+from gossamer.model.figures import Totals
+from gossamer.model.records import UrlState
+from gossamer.model.state import CrawlState
+from gossamer.runtime.hub.commands import Stop
+from gossamer.runtime.session.parts import Observer
+from gossamer.runtime.session.session import Session
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import seeds_from
-from gossamer.state import CrawlState
 from gossamer.telemetry.event_log import read_events
 
 SEED = "http://127.0.0.1:9/"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gossamer.runtime import signals
+from gossamer.runtime.session import signals
 
 HELD_BY = {
     "python": "while True: pass",
@@ -19,7 +19,7 @@ COMMAND = "gossamer resume /crawls/städte"
 PROGRAM = """
 import asyncio, collections, itertools, signal, sys
 import uvloop
-from gossamer.runtime import signals
+from gossamer.runtime.session import signals
 
 def hold():
     print("held", flush=True)

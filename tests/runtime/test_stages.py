@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from gossamer.core import url
-from gossamer.errors import GossamerError
-from gossamer.runtime.stages import STAGES, ClockCost, StageClock, clock_cost, installed, profile
+from gossamer.cli.stages import STAGES, ClockCost, StageClock, clock_cost, installed, profile
+from gossamer.core.url import forms as url
+from gossamer.model.errors import GossamerError
 
 FREE = ClockCost(0.0, 0.0)
 
@@ -65,7 +65,7 @@ def test_the_cost_of_the_clock_is_taken_off() -> None:
 
 
 def test_functions_are_replaced_where_they_were_imported_and_put_back() -> None:
-    from gossamer.runtime import worker_page
+    from gossamer.runtime.workers import page as worker_page
 
     before, imported = url.links_from, vars(worker_page)
     clock = StageClock()

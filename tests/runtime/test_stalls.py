@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.runtime.vitals import PROBE_S, CoreWait, StallProbe
+from gossamer.runtime.watch.vitals import PROBE_S, CoreWait, StallProbe
 
 
 class ScriptedWait(CoreWait):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.events import EventName
-from gossamer.runtime.unsaved_facts import read_unsaved_facts
+from gossamer.model.events import EventName
+from gossamer.runtime.recovery.unsaved_facts import read_unsaved_facts
 from gossamer.telemetry.event_log import file_stem
 from tests.inspect.folders import event, write_events
 

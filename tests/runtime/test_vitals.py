@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gossamer.runtime.vitals import MemoryWatch, StallProbe, _container_limits, machine_bytes, private_bytes
+from gossamer.runtime.watch.vitals import MemoryWatch, StallProbe, _container_limits, machine_bytes, private_bytes
 
 
 def test_private_memory_grows_with_what_is_written_to() -> None:

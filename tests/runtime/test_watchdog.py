@@ -6,8 +6,8 @@ import asyncio
 import threading
 from time import monotonic
 
-from gossamer.runtime.vitals import StallProbe
-from gossamer.runtime.watchdog import RULE, Watchdog
+from gossamer.runtime.watch.vitals import StallProbe
+from gossamer.runtime.watch.watchdog import RULE, Watchdog
 
 
 def hold_until(seen: threading.Event) -> None:

@@ -8,18 +8,18 @@ import time
 
 import pytest
 
-from gossamer.errors import DiskFullError, GossamerError
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.errors import DiskFullError, GossamerError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import ContentRecord, Order, OrderKind, Outcome, Result
 from gossamer.ports.page_sink import FetchedPage, Volume
-from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
-from gossamer.runtime import worker as worker_module
-from gossamer.runtime.answers import WorkerRules
-from gossamer.runtime.crash import Crash
-from gossamer.runtime.worker import Worker
+from gossamer.runtime.watch.crash import Crash
+from gossamer.runtime.workers import worker as worker_module
+from gossamer.runtime.workers.answers import WorkerRules
+from gossamer.runtime.workers.worker import Worker
 
 ONE, TWO = b"<p>some words of a page", b"<p>other words"
 

@@ -6,18 +6,18 @@ import time
 
 import pytest
 
-from gossamer.core.href_memo import HrefMemo
 from gossamer.core.revisit.text_change import has_changed
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
+from gossamer.core.url.href_memo import HrefMemo
 from gossamer.fetch.http import Fetcher
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
-from gossamer.parse.hrefs import MAX_HREFS
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.answers import WorkerRules, read_answer
-from gossamer.runtime.worker import BIG_LEGACY_BYTES, Worker
-from gossamer.runtime.worker_page import MAX_TREE_BYTES
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.parse.html.hrefs import MAX_HREFS
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
+from gossamer.runtime.workers.page import MAX_TREE_BYTES
+from gossamer.runtime.workers.worker import BIG_LEGACY_BYTES, Worker
 from tests.runtime.test_channel import Hub
 
 HREFS = b"".join(b"<a href=%d>" % number for number in range(MAX_HREFS))

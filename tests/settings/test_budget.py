@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.budget import Budget, check_ceiling, min_bytes, parts, shown, size_from
 from gossamer.settings.load import from_environment, merged, settings_for_known, to_toml
 

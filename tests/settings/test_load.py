@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.core.priority import QueueOrder
-from gossamer.core.scope import Reach
-from gossamer.errors import UsageError
+from gossamer.core.frontier.priority import QueueOrder
+from gossamer.core.links.scope import Reach
+from gossamer.model.errors import UsageError
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.load import (
     changed_fixed_option,

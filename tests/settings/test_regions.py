@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.core.identity import shard_of_domain
-from gossamer.core.regions import EVERY, RegionRule
-from gossamer.errors import UsageError
+from gossamer.core.cluster.regions import EVERY, RegionRule
+from gossamer.core.url.identity import shard_of_domain
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import merged, settings_for_node, to_toml
 from gossamer.settings.regions import check_label, regions_of, rules_of, use_regions
 

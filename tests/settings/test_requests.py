@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gossamer.access_assembly import access_rules_of, check_plain_seeds, environment_proxies, warnings_about
-from gossamer.core.host_patterns import names_host, narrowest_first, normal_pattern
-from gossamer.errors import UsageError
+from gossamer.assembly.access import access_rules_of, check_plain_seeds, environment_proxies, warnings_about
+from gossamer.core.url.host_patterns import names_host, narrowest_first, normal_pattern
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import from_file, merged, settings_for_known, to_toml
 from gossamer.settings.model import Settings
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.priority import QueueOrder
-from gossamer.errors import UsageError
+from gossamer.core.frontier.priority import QueueOrder
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import merged
 from gossamer.settings.model import Settings
 from gossamer.settings.rules import RANK_EVERY, rank_every_of

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
+from gossamer.model.state import SeedRecord
 from gossamer.settings.seeds import needs_contact, opened_addresses, seed_from, seeds_from, seeds_from_csv, seeds_in
-from gossamer.state import SeedRecord
 
 
 def _urls(*arguments: str) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import from_environment, merged, settings_for_known, to_toml
 from gossamer.settings.stores import (
     check_catalogs,

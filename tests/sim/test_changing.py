@@ -6,12 +6,12 @@ from math import exp
 
 import pytest
 from msgspec.structs import replace
+from tests.support.sites.changing import MIX, ChangingWeb, Course, Kind, Mix, Policy, Simulation
+from tests.support.sites.revisit_policies import OwnPolicy, optimal, proportional, uniform
 
 from gossamer.core.revisit.classes import RULES, PageClass
 from gossamer.core.revisit.page import Found
 from gossamer.core.revisit.schedule import RevisitRule, Schedule
-from gossamer.sim.changing import MIX, ChangingWeb, Course, Kind, Mix, Policy, Simulation
-from gossamer.sim.revisit_policies import OwnPolicy, optimal, proportional, uniform
 
 WEIGHTS: dict[PageClass, float] = {each: RULES[each].weight for each in PageClass if each is not PageClass.NEWS}
 SMALL = Mix(pages=12_000, pages_per_host=100)

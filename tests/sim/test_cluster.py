@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.amount import amount
 
-from gossamer.sim.cluster import ClusterSim
-from gossamer.sim.cluster_runs import PLANTED, plan_of, planted, run_seed
+from gossamer.sim.cluster.cluster import ClusterSim
+from gossamer.sim.cluster.runs import PLANTED, plan_of, planted, run_seed
 
 SEEDS, PER_TEST = amount(20, 100), 5  # `make simcluster` runs as many as are wanted
 SEEDS_TO_FIND = 200

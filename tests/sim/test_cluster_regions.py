@@ -7,15 +7,15 @@ from functools import partial
 
 from msgspec import structs
 
-from gossamer.core.regions import RegionRule, Regions
-from gossamer.core.rows import decode_host
-from gossamer.core.tables import HOMES
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.sim.cluster import ClusterSim
-from gossamer.sim.cluster_plan import ClusterPlan, Faults
-from gossamer.sim.cluster_runs import HOSTS, PAGES, country_of, scenario
+from gossamer.core.cluster.regions import RegionRule, Regions
+from gossamer.core.ledger.rows import decode_host
+from gossamer.core.ledger.tables import HOMES
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.state import Waiting
+from gossamer.sim.cluster.cluster import ClusterSim
+from gossamer.sim.cluster.plan import ClusterPlan, Faults
+from gossamer.sim.cluster.runs import HOSTS, PAGES, country_of, scenario
 from gossamer.sim.scenarios import START, Scenario
-from gossamer.state import Waiting
 
 RULES = [RegionRule("h2.test", "eu"), RegionRule("h5.test", "us"), RegionRule("h11.test", "us")]
 US_HOSTS = {"h5.test", "h11.test"}

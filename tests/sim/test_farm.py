@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer.core.address_crowds import CROWDED
-from gossamer.core.introductions import EARNED_HOSTS
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.tables import INTRODUCED
-from gossamer.core.url import link_to
-from gossamer.engine.introduced_links import BATCH_LINKS, links_of
-from gossamer.events import EventName
-from gossamer.figures import Figures
-from gossamer.records import Outcome
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import INTRODUCED
+from gossamer.core.links.introductions import EARNED_HOSTS
+from gossamer.core.politeness.address_crowds import CROWDED
+from gossamer.core.url.forms import link_to
+from gossamer.engine.admission.introduced_links import BATCH_LINKS, links_of
+from gossamer.model.events import EventName
+from gossamer.model.figures import Figures
+from gossamer.model.records import Outcome
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 from gossamer.telemetry.summary import summary_of

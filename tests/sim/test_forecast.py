@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.amount import amount
 
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.engine.crawl import Crawl
-from gossamer.figures import Forecast
-from gossamer.runtime import forecasting
-from gossamer.runtime.forecasting import Forecasting
-from gossamer.runtime.gauges import Gauges
+from gossamer.model.figures import Forecast
+from gossamer.runtime.watch import forecasting
+from gossamer.runtime.watch.forecasting import Forecasting
+from gossamer.runtime.watch.gauges import Gauges
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 from gossamer.telemetry.forecast import ForecastLimits

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.program import run, start
-
-from gossamer.sim.manners import MANNERS
-from gossamer.sim.manners_server import ManneredServer, Seen, offences
+from tests.support.sites.manners import MANNERS
+from tests.support.sites.manners_server import ManneredServer, Seen, offences
 
 POLITENESS_S = 0.3
 

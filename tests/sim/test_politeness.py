@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.core.identity import host_id
-from gossamer.core.limits import FrontierLimits
-from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.url.identity import host_id
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Request
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 

@@ -10,12 +10,12 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.rules import CrawlRules
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Answer, ImaginedWeb, VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario, many_hosts
 

@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.address_crowds import CROWDED
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.requisite import requisite_id, requisites_from
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.links.requisite import requisite_id, requisites_from
+from gossamer.core.links.scope import Reach
+from gossamer.core.politeness.address_crowds import CROWDED
 from gossamer.core.revisit.schedule import RevisitRules
-from gossamer.core.scope import Reach
-from gossamer.core.url import url_id
+from gossamer.core.url.forms import url_id
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
-from gossamer.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
+from gossamer.model.events import EventName
+from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario
 

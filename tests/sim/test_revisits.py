@@ -15,18 +15,18 @@ from xxhash import xxh3_128_digest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
-from gossamer.core.limits import FrontierLimits
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.ledger.tables import DUE, DUE_HOSTS
 from gossamer.core.revisit.classes import ClassPatterns, PageClass, rules_within
 from gossamer.core.revisit.history import past_visits
 from gossamer.core.revisit.page import unpacked
 from gossamer.core.revisit.schedule import RevisitRules, Schedule
-from gossamer.core.tables import DUE, DUE_HOSTS
-from gossamer.core.url import link_to
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.rules import CrawlRules
+from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Result, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import ArchiveSpan, Order, OrderKind, Outcome, Result, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 

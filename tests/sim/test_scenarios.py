@@ -17,16 +17,16 @@ import pytest
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import PaceRule
-from gossamer.core.priority import QueueOrder
-from gossamer.core.scope import Reach
-from gossamer.core.url import host_of, link_to
-from gossamer.core.workbench import HostState
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder
+from gossamer.core.frontier.workbench import HostState
+from gossamer.core.links.scope import Reach
+from gossamer.core.politeness.pace import PaceRule
+from gossamer.core.url.forms import host_of, link_to
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import EventName
+from gossamer.model.events import EventName
+from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result, UrlState
 from gossamer.sim.driver import Answer, Request, VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 

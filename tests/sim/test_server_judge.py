@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.server_judge import JudgeRules, ServerVerdict, judge
-from gossamer.sim.synth_log import LoggedRequest, RequestLog, read_log
-from gossamer.sim.synth_truth import find_truth
-from gossamer.sim.web import Health, RobotsKind, Site, WebPlan
+from gossamer.sim.web.log import LoggedRequest, RequestLog, read_log
+from gossamer.sim.web.pages import SyntheticWeb
+from gossamer.sim.web.server_judge import JudgeRules, ServerVerdict, judge
+from gossamer.sim.web.truth import find_truth
+from gossamer.sim.web.web import Health, RobotsKind, Site, WebPlan
 
 PORT = 8080
 WEB = SyntheticWeb(

@@ -8,8 +8,8 @@ import socket
 import pycares
 import pytest
 
-from gossamer.sim.dns import FaultKind, NameFault, NameServer, Zone
-from gossamer.sim.web import WebPlan
+from gossamer.sim.web.dns import FaultKind, NameFault, NameServer, Zone
+from gossamer.sim.web.web import WebPlan
 
 PLAN = WebPlan(domains=10, hosts=20, pages=20)
 A, AAAA, SOA = 1, 28, 6

@@ -11,13 +11,13 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from gossamer.core.dedup.minhash import minhash
-from gossamer.core.novelty import LANES, WINDOW, PageMark, PageWindow
-from gossamer.parse.fingerprint import text_fingerprint
-from gossamer.parse.html import parse_html
-from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.synth_assets import head_of_pages, pictures_of
-from gossamer.sim.synth_paths import Kind, Resource
-from gossamer.sim.web import RobotsKind, Site, SitemapKind, WebPlan, preset
+from gossamer.core.traps.novelty import LANES, WINDOW, PageMark, PageWindow
+from gossamer.parse.html.html import parse_html
+from gossamer.parse.text.fingerprint import text_fingerprint
+from gossamer.sim.web.assets import head_of_pages, pictures_of
+from gossamer.sim.web.pages import SyntheticWeb
+from gossamer.sim.web.paths import Kind, Resource
+from gossamer.sim.web.web import RobotsKind, Site, SitemapKind, WebPlan, preset
 
 PORT = 8080
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.synth_paths import Kind
-from gossamer.sim.synth_spread import owner_of, permute, share, unpermute
-from gossamer.sim.synth_truth import find_truth, resolve
-from gossamer.sim.web import PRESETS, Health, RobotsKind, SitemapKind, WebPlan, preset
+from gossamer.sim.web.pages import SyntheticWeb
+from gossamer.sim.web.paths import Kind
+from gossamer.sim.web.spread import owner_of, permute, share, unpermute
+from gossamer.sim.web.truth import find_truth, resolve
+from gossamer.sim.web.web import PRESETS, Health, RobotsKind, SitemapKind, WebPlan, preset
 
 PORT = 8080
 

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from tests.servers.web import RunningWeb
 
-from gossamer.sim.dns import FaultKind, NameFault
-from gossamer.sim.server import encode_answer, parse_request
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.synth_log import read_log
-from gossamer.sim.synth_truth import resolve
-from gossamer.sim.web import Health, Site, WebPlan, preset
+from gossamer.sim.web.dns import FaultKind, NameFault
+from gossamer.sim.web.log import read_log
+from gossamer.sim.web.server import encode_answer, parse_request
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.truth import resolve
+from gossamer.sim.web.web import Health, Site, WebPlan, preset
 
 NO_PACE = JudgeRules(politeness_s=0.0)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gossamer.figures import ParkedHost, RunState
+from gossamer.model.figures import ParkedHost, RunState
 from gossamer.telemetry.bound_by import Load, LoadLimits, bound_by
 
 LIMITS = LoadLimits(connections=100, set_connections=100)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.events import Event, EventName
+from gossamer.model.events import Event, EventName
 from gossamer.telemetry.event_log import EventLog, read_events
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from msgspec.structs import replace
 
-from gossamer.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.telemetry.first_pages import FirstPages
 from gossamer.telemetry.screen import Screen
 

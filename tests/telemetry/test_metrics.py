@@ -12,8 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer import __version__
-from gossamer.figures import BOUNDS_S, ActiveWarning, BoundBy, Figures, Forecast, Histogram, Resource, RunState, Totals
-from gossamer.runtime import conditions
+from gossamer.model.figures import (
+    BOUNDS_S,
+    ActiveWarning,
+    BoundBy,
+    Figures,
+    Forecast,
+    Histogram,
+    Resource,
+    RunState,
+    Totals,
+)
+from gossamer.runtime.watch import conditions
 from gossamer.telemetry.metrics import LASTING_RULES, render
 from tests.servers import engines
 

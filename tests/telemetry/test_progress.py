@@ -5,7 +5,7 @@ import re
 
 from msgspec.structs import replace
 
-from gossamer.figures import BoundBy, Figures, Forecast, Rate, Resource, Totals
+from gossamer.model.figures import BoundBy, Figures, Forecast, Rate, Resource, Totals
 from gossamer.telemetry.progress import Progress, progress_line
 
 

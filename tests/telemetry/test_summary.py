@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.figures import Figures, Totals
+from gossamer.model.figures import Figures, Totals
 from gossamer.telemetry.summary import SUMMARY_INDENT, Summary, summary_of
 from gossamer.telemetry.text import wrapped
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from msgspec.structs import replace
 
-from gossamer.figures import ActiveWarning, BoundBy, Figures, Forecast, Rate, Resource, RunState, Totals
+from gossamer.model.figures import ActiveWarning, BoundBy, Figures, Forecast, Rate, Resource, RunState, Totals
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.screen import Screen
 from gossamer.telemetry.view import share_done, view_of

@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from gossamer.commands import OperatorCommand
-from gossamer.inspect.reader import CrawlReader
+from gossamer.model.commands import OperatorCommand
+from gossamer.reading.folder import CrawlReader
 from gossamer.settings.listening import Address
 from gossamer.web.server import Plan, serve
 from gossamer.web.source import Source

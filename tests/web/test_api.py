@@ -17,14 +17,14 @@ from msgspec.structs import replace
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.main import main
 from gossamer.cli.steer import tell_folder
-from gossamer.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl, UnblockNames
-from gossamer.core.identity import host_id
-from gossamer.core.quarantine import Quarantine
-from gossamer.core.tables import QUARANTINES
-from gossamer.core.url import url_id
-from gossamer.errors import UsageError
-from gossamer.figures import Figures
-from gossamer.records import HostRecord, OrderKind, Source, UrlRecord, UrlState
+from gossamer.core.ledger.tables import QUARANTINES
+from gossamer.core.traps.quarantine import Quarantine
+from gossamer.core.url.forms import url_id
+from gossamer.core.url.identity import host_id
+from gossamer.model.commands import ChangeSetting, OperatorCommand, PauseCrawl, ResumeCrawl, UnblockNames
+from gossamer.model.errors import UsageError
+from gossamer.model.figures import Figures
+from gossamer.model.records import HostRecord, OrderKind, Source, UrlRecord, UrlState
 from gossamer.telemetry.summary import Summary
 from gossamer.web.hosts import HostIndex, Sort
 from tests.e2e.program import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gossamer.commands import OperatorCommand
+from gossamer.model.commands import OperatorCommand
 from gossamer.web.complaints import complaint
 from gossamer.web.hosts import HostsQuery
 

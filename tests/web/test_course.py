@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.events import EventName
-from gossamer.inspect.reader import CrawlReader
+from gossamer.model.events import EventName
+from gossamer.reading.folder import CrawlReader
 from gossamer.web.course import MAX_INTERVALS, Count, evened, history
 from tests.inspect.folders import Crawled, event, finished, owned, small_web, stopped, write_events
 

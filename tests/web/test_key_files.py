@@ -6,7 +6,7 @@ from hashlib import sha1
 
 import pytest
 
-from gossamer.records import OrderKind, Outcome, Source, UrlRecord, UrlState
+from gossamer.model.records import OrderKind, Outcome, Source, UrlRecord, UrlState
 from gossamer.web import allowances, key_files
 from gossamer.web.allowances import Allowance
 from gossamer.web.key_files import KeyState, RecentKeys, verdict_on

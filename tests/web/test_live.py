@@ -14,12 +14,12 @@ import lmdb
 import msgspec
 import pytest
 
-from gossamer.errors import GossamerError, UsageError
-from gossamer.events import EventName
-from gossamer.figures import Figures, Rate, RunState, Totals
-from gossamer.inspect.reader import CrawlReader
-from gossamer.runtime.control_socket import FILE_NAME
-from gossamer.state import CrawlState
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.events import EventName
+from gossamer.model.figures import Figures, Rate, RunState, Totals
+from gossamer.model.state import CrawlState
+from gossamer.reading.folder import CrawlReader
+from gossamer.runtime.session.control_socket import FILE_NAME
 from gossamer.web import live
 from gossamer.web import source as web_source
 from gossamer.web.hosts import Hosts

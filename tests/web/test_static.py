@@ -6,9 +6,9 @@ import json
 import re
 from importlib.resources import files
 
-from gossamer.core.workbench import HostState
-from gossamer.figures import BOUNDS_S, Resource
-from gossamer.inspect.host_states import HOST_STATES
+from gossamer.core.frontier.workbench import HostState
+from gossamer.model.figures import BOUNDS_S, Resource
+from gossamer.reading.host_states import HOST_STATES
 
 OVERVIEW = (files("gossamer.web") / "static" / "overview.js").read_text("utf-8")
 

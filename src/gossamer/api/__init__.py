@@ -2,7 +2,7 @@
 
 The crawl is the same as the command line's: same settings, same folder, same guarantees; either can
 continue what the other stopped. It runs in the caller's event loop. Pages that were yielded are not yielded
-again after a kill; an indexer that must not miss anything reads the feed with a cursor (`gossamer.handover.feed`).
+again after a kill; an indexer that must not miss anything reads the feed with a cursor (`gossamer.handover.feed.feed`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from gossamer.api.hooks import Accept, Failure, Hooks, Score
 from gossamer.api.options import CrawlOptions
 from gossamer.api.page import Headers, Page
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.core.intake import FoundLink
-from gossamer.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
-from gossamer.events import Event
-from gossamer.parse.article import Outlink
+from gossamer.core.links.intake import FoundLink
+from gossamer.model.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
+from gossamer.model.events import Event
+from gossamer.parse.text.article import Outlink
 from gossamer.settings.contact import remembered_contact
 from gossamer.settings.load import check_names, refuse_page, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings

@@ -19,21 +19,21 @@ from msgspec.structs import replace
 from gossamer.api.failed_seeds import failed_seeds
 from gossamer.api.hooks import AwaitedLinkHooks, DirectLinkHooks, Failure, HookCalls, Hooks, Meta, encoded_meta
 from gossamer.api.page import Page, PageParts
-from gossamer.assembly import build_session, open_ledger
+from gossamer.assembly.run import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.core.intake import FoundLink
-from gossamer.core.url import url_id
-from gossamer.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
-from gossamer.events import Event, EventName
-from gossamer.handover.documents import DocumentMaker
-from gossamer.handover.stored import StoredPages
-from gossamer.inspect.link_meta import meta_of
-from gossamer.inspect.node_folders import one_folder
+from gossamer.core.links.intake import FoundLink
+from gossamer.core.url.forms import url_id
+from gossamer.handover.export.documents import DocumentMaker
+from gossamer.handover.export.stored import StoredPages
+from gossamer.model.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
+from gossamer.model.events import Event, EventName
+from gossamer.model.records import ANSWERED, Order, OrderKind, Outcome, Result, Source, UrlState
 from gossamer.ports import Ledger
-from gossamer.records import ANSWERED, Order, OrderKind, Outcome, Result, Source, UrlState
-from gossamer.runtime.control import Pause, Resume, Stop, Wake
-from gossamer.runtime.run_parts import Observer
-from gossamer.runtime.session import Session
+from gossamer.reading.node_folders import one_folder
+from gossamer.reading.why.link_meta import meta_of
+from gossamer.runtime.hub.commands import Pause, Resume, Stop, Wake
+from gossamer.runtime.session.parts import Observer
+from gossamer.runtime.session.session import Session
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, needs_contact, seeds_in
 from gossamer.telemetry.summary import Summary

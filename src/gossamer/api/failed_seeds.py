@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer.api.hooks import Failure
-from gossamer.core.url import host_of, link_to
-from gossamer.engine.link_following import MAX_HOPS
+from gossamer.core.url.forms import host_of, link_to
+from gossamer.engine.admission.link_following import MAX_HOPS
+from gossamer.model.records import Link, Outcome, UrlRecord, UrlState
 from gossamer.ports import Catalog
-from gossamer.records import Link, Outcome, UrlRecord, UrlState
 from gossamer.settings.seeds import Seed
 
 

@@ -2,8 +2,8 @@
 
 `on_page` and `on_error` are called one after the other, in order. `accept_link` and `score_link` decide while an answer
 is completed, and the engine waits for nothing: if one of them is asynchronous, both are asked before
-(`runtime/reviewing`), and the engine finds their decisions here. Only recovery completes answers without a review: it
-runs in a thread then, which waits for the hook.
+(`runtime/hub/reviewing`), and the engine finds their decisions here. Only recovery completes answers without a review:
+it runs in a thread then, which waits for the hook.
 
 The first hook that raises ends the crawl.
 """
@@ -20,10 +20,10 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.api.page import Page
-from gossamer.core.intake import FoundLink, LinkHooks
-from gossamer.engine.link_backlog import FIRST_LINKS
-from gossamer.engine.link_review import LinkReview
-from gossamer.records import Order, Result
+from gossamer.core.links.intake import FoundLink, LinkHooks
+from gossamer.engine.admission.link_backlog import FIRST_LINKS
+from gossamer.engine.admission.link_review import LinkReview
+from gossamer.model.records import Order, Result
 
 MAX_META_BYTES = 4096
 MAX_DECISIONS = 200_000

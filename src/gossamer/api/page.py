@@ -15,17 +15,17 @@ import turbohtml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.errors import GossamerError
-from gossamer.exchanges import Exchange
-from gossamer.handover.documents import DocumentMaker, PageDocument
-from gossamer.handover.stored import StoredPage, StoredPages
-from gossamer.inspect.link_meta import meta_of
-from gossamer.inspect.view import OpenCrawl
-from gossamer.parse.article import Article, Outlink
-from gossamer.parse.charset import decode_html, decode_text
+from gossamer.handover.export.documents import DocumentMaker, PageDocument
+from gossamer.handover.export.stored import StoredPage, StoredPages
+from gossamer.model.errors import GossamerError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import UrlId, UrlRecord
 from gossamer.parse.dispatch import declared_type
-from gossamer.parse.sniff import HTML, XHTML
-from gossamer.records import UrlId, UrlRecord
+from gossamer.parse.text.article import Article, Outlink
+from gossamer.parse.types.charset import decode_html, decode_text
+from gossamer.parse.types.sniff import HTML, XHTML
+from gossamer.reading.view import OpenCrawl
+from gossamer.reading.why.link_meta import meta_of
 
 _TEXT_TYPES = ("text/", "application/json", "application/javascript")
 

@@ -1,1 +1,3 @@
-"""Stored answers: WARC files, their index, their recovery and their verification."""
+"""How are answers stored, found again and proven whole? WARC files (`writer`, `reader`), their index (`cdxj`), their
+recovery.
+"""

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from gossamer.archive.objects import MergedFile, MergedFiles, RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
-from gossamer.records import ArchiveSpan
+from gossamer.model.records import ArchiveSpan
 
 
 class ArchiveFiles:

@@ -20,9 +20,9 @@ from pathlib import Path
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.surt import surt
 from gossamer.archive.warc import Identified, is_word
-from gossamer.core.url import redirect_target
-from gossamer.expressions import expression
-from gossamer.records import ArchiveSpan
+from gossamer.core.url.forms import redirect_target
+from gossamer.foundation.expressions import expression
+from gossamer.model.records import ArchiveSpan
 
 INDEX_NAME = "index.cdxj"
 PARTS_FOLDER = "parts"  # a separate folder, so that index/*.cdxj contains every capture once

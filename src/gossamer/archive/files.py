@@ -14,9 +14,9 @@ import os
 import re
 from pathlib import Path
 
-from gossamer.errors import DiskFullError
+from gossamer.model.errors import DiskFullError
+from gossamer.model.records import OrderKind, Outcome, Result
 from gossamer.ports.page_sink import FetchedPage, Volume
-from gossamer.records import OrderKind, Outcome, Result
 
 _UNSAFE = re.compile(r"[^a-z0-9.-]")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})

@@ -20,8 +20,8 @@ from isal.igzip_lib import IsalError
 from msgspec import Struct
 
 from gossamer.archive.warc import PURPOSE_FIELD, REQUISITE
-from gossamer.exchanges import Exchange
-from gossamer.records import Outcome, Truncation
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 MAX_RECORD_BYTES = 1 << 30  # beyond this a member is damage, not a record
 _CHUNK_BYTES = 1 << 16

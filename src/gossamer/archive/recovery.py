@@ -21,7 +21,7 @@ from gossamer.archive.cdxj import INDEXED_TYPES, final_name, index_file, part_pa
 from gossamer.archive.objects import MergedFiles
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.writer import sync_folder
-from gossamer.errors import CorruptFolderError
+from gossamer.model.errors import CorruptFolderError
 
 ASIDE_FOLDER = "aside"
 

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from gossamer.expressions import expression
+from gossamer.foundation.expressions import expression
 
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
 _WWW = expression(rb"www\d*\.")

@@ -26,9 +26,9 @@ from msgspec import Struct
 
 from gossamer.archive.digests import sha1, sha1_pair
 from gossamer.archive.digests import sha1_base32 as sha1_base32  # noqa: PLC0414 - others take it from here
-from gossamer.exchanges import Exchange
-from gossamer.expressions import expression
-from gossamer.records import Outcome, Truncation
+from gossamer.foundation.expressions import expression
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 GZIP_LEVEL = 1
 # The default buffer has 286 KB, mapped for each record (20 µs) unless the heap has room; it compresses no better.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer import failpoints
 from gossamer.archive.warc import REQUISITE, Identified, RefersTo, stored_block
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.exchanges import FetchedPage, Volume
-from gossamer.records import OrderKind, Outcome, Result
+from gossamer.foundation import failpoints
+from gossamer.model.exchanges import FetchedPage, Volume
+from gossamer.model.records import OrderKind, Outcome, Result
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK, _PAGE = Outcome.OK, OrderKind.PAGE

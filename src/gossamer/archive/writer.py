@@ -23,7 +23,6 @@ from time import gmtime, strftime
 
 from msgspec import Struct, field
 
-from gossamer import failpoints
 from gossamer.archive.cdxj import capture_details, cdxj_line, part_path, sorted_lines, write_index
 from gossamer.archive.digests import sha1_base32
 from gossamer.archive.warc import (
@@ -38,9 +37,10 @@ from gossamer.archive.warc import (
     warc_date,
     warcinfo_record,
 )
-from gossamer.errors import DiskFullError
-from gossamer.exchanges import Exchange, Volume
-from gossamer.records import ArchiveSpan
+from gossamer.foundation import failpoints
+from gossamer.model.errors import DiskFullError
+from gossamer.model.exchanges import Exchange, Volume
+from gossamer.model.records import ArchiveSpan
 
 OPEN_SUFFIX = ".open"
 MAX_FILE_BYTES = 1_000_000_000

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gossamer.cli.options import describe
 from gossamer.cli.steer import add_crawl, tell
-from gossamer.commands import AddSeeds, ReportChanges
-from gossamer.core.url import canonical
-from gossamer.errors import UsageError
+from gossamer.core.url.forms import canonical
+from gossamer.model.commands import AddSeeds, ReportChanges
+from gossamer.model.errors import UsageError
 from gossamer.settings.seeds import lines_of
 from gossamer.telemetry.text import printable
 

@@ -10,8 +10,8 @@ import argparse
 import msgspec
 
 from gossamer.cli.opening import add_crawl, open_view
-from gossamer.inspect.audit import AuditReport, audit_crawl
-from gossamer.inspect.report.terminal import moment
+from gossamer.reading.requests.audit import AuditReport, audit_crawl
+from gossamer.report.terminal import moment
 from gossamer.telemetry.text import count, plural, printable
 
 _SHOWN = 50

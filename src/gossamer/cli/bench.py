@@ -19,15 +19,15 @@ from msgspec import Struct
 
 from gossamer.cli.contact import with_contact
 from gossamer.cli.options import add_options, describe, given, group_of
-from gossamer.collector import make_full_collections_rare
-from gossamer.errors import UsageError
-from gossamer.runtime import vitals
-from gossamer.runtime.stages import StageClock, StageProfile, installed, profile
+from gossamer.cli.stages import StageClock, StageProfile, installed, profile
+from gossamer.foundation.collector import make_full_collections_rare
+from gossamer.model.errors import UsageError
+from gossamer.runtime.watch import vitals
 from gossamer.settings.load import refuse_page, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.web import preset
+from gossamer.sim.web.web import preset
 from gossamer.telemetry.summary import Summary
 from gossamer.telemetry.text import count, size
 
@@ -111,7 +111,7 @@ def _target(given_seeds: list[str], pages: int) -> Iterator[tuple[list[Seed], Ma
 def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: bool) -> Figures:
     import uvloop
 
-    from gossamer.assembly import build_session
+    from gossamer.assembly.run import build_session
     from gossamer.backends.local.folder import CrawlFolder
 
     make_full_collections_rare()

@@ -9,7 +9,7 @@ import argparse
 
 from gossamer.cli.options import describe
 from gossamer.cli.steer import add_crawl, tell
-from gossamer.commands import BlockNames
+from gossamer.model.commands import BlockNames
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -15,13 +15,13 @@ from msgspec import Struct
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.contact import with_contact
 from gossamer.cli.ledger import is_ledger_url
-from gossamer.errors import GossamerError, UsageError
-from gossamer.handover.checks import FOLDER_NAME, CheckTargets, Due, check_settings, due_of
-from gossamer.handover.link_findings import urls_to_check
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.view import CrawlView
+from gossamer.handover.findings.checks import FOLDER_NAME, CheckTargets, Due, check_settings, due_of
+from gossamer.handover.findings.link_findings import urls_to_check
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.records import UrlRecord
 from gossamer.ports import Catalog
-from gossamer.records import UrlRecord
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.view import CrawlView
 from gossamer.settings.model import Settings
 from gossamer.telemetry.text import plural, printable
 
@@ -104,8 +104,8 @@ def _run(settings: Settings, folder: CrawlFolder, due: Due, crawl: CrawlView) ->
     """Run the crawl that asks."""
     import uvloop
 
-    from gossamer.assembly import build_session
-    from gossamer.runtime.run_parts import Observer
+    from gossamer.assembly.run import build_session
+    from gossamer.runtime.session.parts import Observer
     from gossamer.telemetry.progress import Progress
     from gossamer.telemetry.screen import Screen
 

@@ -24,12 +24,12 @@ from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
 from gossamer.cli.options import add_node_options, add_options, describe, given, given_seeds, group_of, shorten
 from gossamer.cli.page_process import Served, check_addresses, page_served
-from gossamer.collector import make_full_collections_rare
-from gossamer.errors import UsageError
-from gossamer.events import Event, EventName, masked
-from gossamer.figures import Figures
-from gossamer.records import Order, OrderKind, Result, UrlRecord
-from gossamer.runtime import vitals
+from gossamer.foundation.collector import make_full_collections_rare
+from gossamer.model.errors import UsageError
+from gossamer.model.events import Event, EventName, masked
+from gossamer.model.figures import Figures
+from gossamer.model.records import Order, OrderKind, Result, UrlRecord
+from gossamer.runtime.watch import vitals
 from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
@@ -38,8 +38,8 @@ from gossamer.telemetry.summary import SUMMARY_INDENT, Summary
 from gossamer.telemetry.text import printable, wrapped
 
 if TYPE_CHECKING:
-    from gossamer.runtime.seat import Seat
-    from gossamer.runtime.session import Session
+    from gossamer.runtime.cluster.seat import Seat
+    from gossamer.runtime.session.session import Session
     from gossamer.telemetry.screen import Screen
 
 STATUS_STOPPED = 11
@@ -127,8 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     """Start a crawl in a ledger that nodes share, or take part in it."""
-    from gossamer.access_assembly import check_access
-    from gossamer.assembly import open_shared
+    from gossamer.assembly.access import check_access
+    from gossamer.assembly.run import open_shared
     from gossamer.cli.node import (
         NodeFolder,
         check_countries,
@@ -141,7 +141,7 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
         tell_once,
         warn_of_labels,
     )
-    from gossamer.runtime.seat import check_terms
+    from gossamer.runtime.cluster.seat import check_terms
 
     if not seeds:
         raise UsageError(f"no seeds; to take part in a crawl: gossamer join {arguments.ledger}")
@@ -181,8 +181,8 @@ def start(
     gc.disable()  # modules are not garbage: 15 ms of CPU
     import uvloop
 
-    from gossamer.assembly import RunPlace, build_session
-    from gossamer.runtime.run_parts import Observer
+    from gossamer.assembly.run import RunPlace, build_session
+    from gossamer.runtime.session.parts import Observer
     from gossamer.telemetry.first_pages import PREVIEWS, FirstPages
     from gossamer.telemetry.progress import Progress
     from gossamer.telemetry.screen import Screen

@@ -11,8 +11,8 @@ from gossamer.cli.web import plan_of
 from gossamer.settings.load import completed, merged
 from gossamer.settings.seeds import default_folder, seeds_from
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import PRESETS
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import PRESETS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

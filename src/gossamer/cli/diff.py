@@ -20,12 +20,12 @@ from msgspec import UNSET, Struct
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.errors import UsageError
 from gossamer.handover.difference import DiffCounts, DiffEntry, Difference, Kind
-from gossamer.handover.documents import iso_time
-from gossamer.handover.output import disk_full_at
-from gossamer.inspect.report.terminal import COLUMNS, table
-from gossamer.inspect.view import CrawlView
+from gossamer.handover.export.documents import iso_time
+from gossamer.handover.export.output import disk_full_at
+from gossamer.model.errors import UsageError
+from gossamer.reading.view import CrawlView
+from gossamer.report.terminal import COLUMNS, table
 from gossamer.telemetry.text import count, percent, plural, printable
 
 SHOWN = 20

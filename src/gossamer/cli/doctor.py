@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from gossamer import __version__
-from gossamer.errors import UsageError
-from gossamer.interpreter import NEWEST_TESTED, faults, is_optimised, missing_modules
-from gossamer.runtime.compiled import COST_OF_MISSING, compiled_parts
+from gossamer.foundation.interpreter import NEWEST_TESTED, faults, is_optimised, missing_modules
+from gossamer.model.errors import UsageError
+from gossamer.runtime.watch.compiled import COST_OF_MISSING, compiled_parts
 from gossamer.telemetry.text import count, size
 
 WANTED_FILES = 4096
@@ -106,7 +106,7 @@ def _check_installed_plugins() -> tuple[bool, str]:
 
 
 def _check_libcurl() -> tuple[bool, str]:
-    from gossamer.fetch.libcurl import pycurl
+    from gossamer.fetch.curl.libcurl import pycurl
 
     features = pycurl.version_info()
     has_http2 = bool(features[4] & (1 << 16))
@@ -127,7 +127,7 @@ def _check_trust(ca_file: str) -> tuple[bool, str]:
 
 def _check_proxy() -> tuple[bool, str]:
     """Return which proxies the environment names: a crawl uses them, unless its settings name others."""
-    from gossamer.access_assembly import environment_proxies
+    from gossamer.assembly.access import environment_proxies
 
     try:
         found = environment_proxies(os.environ)
@@ -154,8 +154,8 @@ def _check_disk() -> tuple[bool, str]:
 
 
 def _check_ledger() -> tuple[bool, str]:
-    from gossamer.assembly import open_ledger
-    from gossamer.state import CrawlState
+    from gossamer.assembly.run import open_ledger
+    from gossamer.model.state import CrawlState
 
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".gossamer-doctor-") as folder:
         ledger = open_ledger(Path(folder), is_readonly=False)
@@ -165,8 +165,8 @@ def _check_ledger() -> tuple[bool, str]:
 
 
 def _check_names(server: str) -> tuple[bool, str]:
-    from gossamer.fetch.dns import Resolver
-    from gossamer.runtime.clock import TimeLine
+    from gossamer.fetch.names.dns import Resolver
+    from gossamer.runtime.session.clock import TimeLine
 
     async def look_up() -> tuple[bool, str]:
         async with Resolver(TimeLine.begin().now, server=server or None) as resolver:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import STDOUT, quiet_pipe
-from gossamer.errors import UsageError
-from gossamer.handover.documents import wanted_pages
-from gossamer.handover.export import FORMATS, export, target_file
-from gossamer.handover.stored import StoredPages
+from gossamer.handover.export.documents import wanted_pages
+from gossamer.handover.export.export import FORMATS, export, target_file
+from gossamer.handover.export.stored import StoredPages
 from gossamer.handover.where import FIELDS, selection_from
+from gossamer.model.errors import UsageError
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count
 

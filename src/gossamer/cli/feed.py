@@ -17,13 +17,13 @@ from pathlib import Path
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_folder, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.errors import UsageError
-from gossamer.handover.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
-from gossamer.handover.node_feed import NodeFeed
-from gossamer.handover.output import disk_full_at
-from gossamer.handover.topic_feed import TopicOutput
-from gossamer.handover.topics import check_topics, open_topic
-from gossamer.inspect.shared_reader import SharedReader
+from gossamer.handover.export.output import disk_full_at
+from gossamer.handover.feed.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
+from gossamer.handover.feed.node_feed import NodeFeed
+from gossamer.handover.feed.topic_feed import TopicOutput
+from gossamer.handover.feed.topics import check_topics, open_topic
+from gossamer.model.errors import UsageError
+from gossamer.reading.cluster import SharedReader
 from gossamer.settings.stores import check_feeds
 from gossamer.telemetry.text import count, safe
 

@@ -13,11 +13,11 @@ import sys
 from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
 from gossamer.cli.one import OneFetch, one_settings, settings_of
-from gossamer.core.url import canonical, links_from
-from gossamer.exchanges import Document, Exchange
-from gossamer.parse.article import PageSource, read_article
+from gossamer.core.url.forms import canonical, links_from
+from gossamer.model.exchanges import Document, Exchange
+from gossamer.model.records import Outcome
 from gossamer.parse.dispatch import declared_type, parse_exchange
-from gossamer.records import Outcome
+from gossamer.parse.text.article import PageSource, read_article
 from gossamer.settings.seeds import Seed, seed_from
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import plural, printable, size, wrapped

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from gossamer import __version__
 from gossamer.cli.verbs import VERBS, options_of, overview, parser_of
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 _STATUSES = (
     ("0", "finished, or stopped at a limit"),

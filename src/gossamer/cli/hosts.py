@@ -11,14 +11,14 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
-from gossamer.core.url import canonical, host_of
-from gossamer.errors import UsageError
-from gossamer.inspect.host_requests import HostRequest, host_requests
-from gossamer.inspect.host_view import HostView, host_view
-from gossamer.inspect.pace_view import PaceView, pace_view
-from gossamer.inspect.report.terminal import moment, table
-from gossamer.inspect.view import CrawlView
-from gossamer.records import HostRecord
+from gossamer.core.url.forms import canonical, host_of
+from gossamer.model.errors import UsageError
+from gossamer.model.records import HostRecord
+from gossamer.reading.host_view import HostView, host_view
+from gossamer.reading.pace_view import PaceView, pace_view
+from gossamer.reading.requests.host_requests import HostRequest, host_requests
+from gossamer.reading.view import CrawlView
+from gossamer.report.terminal import moment, table
 from gossamer.telemetry.text import count, duration, plural, printable, size
 
 SHOWN = 50

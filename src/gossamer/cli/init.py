@@ -17,7 +17,7 @@ import msgspec
 
 from gossamer.cli.options import add_options, describe, given, given_seeds, group_of
 from gossamer.cli.pipes import STDOUT
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import merged
 from gossamer.settings.model import Group, Option, Settings, options
 from gossamer.settings.seeds import lines_of

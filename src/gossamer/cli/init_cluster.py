@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.ports.setup import MAX_PARTITIONS, SetupOptions
-from gossamer.runtime.cluster_setup import Purpose, init
+from gossamer.runtime.cluster.cluster_setup import Purpose, init
 
 _EXAMPLES = """What is there is left as it is, so the command can be repeated. It prints what was created and what
 was there, and ends with status 2 if a server cannot be reached, is too old, or refuses the user.

@@ -19,11 +19,11 @@ from gossamer.cli.node import (
     warn_of_labels,
 )
 from gossamer.cli.options import add_node_options, add_options, describe, given, group_of
-from gossamer.errors import EngineUnavailableError, UsageError
+from gossamer.model.errors import EngineUnavailableError, UsageError
+from gossamer.model.state import CrawlRecord
 from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Group
-from gossamer.state import CrawlRecord
 
 POLL_S = 0.5
 
@@ -52,9 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    from gossamer.access_assembly import check_access
-    from gossamer.assembly import open_shared
-    from gossamer.runtime.seat import check_terms
+    from gossamer.assembly.access import check_access
+    from gossamer.assembly.run import open_shared
+    from gossamer.runtime.cluster.seat import check_terms
 
     record, shared = _wait_for_record(arguments, open_shared)
     check_terms(record, own_terms())

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer.cli.ledger import change, ledger_status
 from gossamer.cli.options import describe
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.telemetry.text import printable
 
 

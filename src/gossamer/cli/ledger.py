@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.errors import GossamerError, UsageError
-from gossamer.figures import Totals
-from gossamer.inspect.shared_catalog import SharedCatalog
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.state import CrawlRecord, NodeLoad, Waiting
 from gossamer.ports.shared_ledger import NodeView, SharedLedger
-from gossamer.state import CrawlRecord, NodeLoad, Waiting
+from gossamer.reading.cluster_catalog import SharedCatalog
 from gossamer.telemetry.summary import SHARED_REASONS
 from gossamer.telemetry.text import count, percent, plural, printable, size, waiting_for
 
@@ -68,9 +68,9 @@ def shown_url(url: str) -> str:
 
 def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
     """Open the crawl in a ledger; raise if there is none, or if its nodes divide it into other shards."""
-    from gossamer.assembly import open_shared
+    from gossamer.assembly.run import open_shared
     from gossamer.cli.node import name_in, own_terms
-    from gossamer.runtime.seat import check_terms
+    from gossamer.runtime.cluster.seat import check_terms
 
     shared = open_shared(url)
     record = shared.record()

@@ -15,8 +15,9 @@ from gossamer.cli.checking import Checks, add_checks, checked, wants_checks
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.core.scope import Reach
-from gossamer.handover.link_findings import (
+from gossamer.core.links.scope import Reach
+from gossamer.handover.export.stored import StoredPages, is_page
+from gossamer.handover.findings.link_findings import (
     LinkPass,
     Orphan,
     Question,
@@ -27,13 +28,12 @@ from gossamer.handover.link_findings import (
     orphans,
     redirected,
 )
-from gossamer.handover.link_table import FoundLink, LinkCounts, LinkGroup, LinkTable, OutcomeCount
+from gossamer.handover.findings.link_table import FoundLink, LinkCounts, LinkGroup, LinkTable, OutcomeCount
 from gossamer.handover.listing import Spool
-from gossamer.handover.stored import StoredPages, is_page
-from gossamer.inspect.report.terminal import table
-from gossamer.inspect.view import CrawlView
-from gossamer.parse.article import MAX_LINKS
-from gossamer.records import Outcome
+from gossamer.model.records import Outcome
+from gossamer.parse.text.article import MAX_LINKS
+from gossamer.reading.view import CrawlView
+from gossamer.report.terminal import table
 from gossamer.settings.seeds import seed_from
 from gossamer.telemetry.text import agreeing, count, plural, printable
 

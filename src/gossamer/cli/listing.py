@@ -12,9 +12,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from gossamer.cli.pipes import STDOUT
-from gossamer.errors import UsageError
+from gossamer.handover.export.output import write_lines
 from gossamer.handover.listing import csv_lines, json_lines
-from gossamer.handover.output import write_lines
+from gossamer.model.errors import UsageError
 from gossamer.telemetry.text import count, plural
 
 Row = TypeVar("Row")

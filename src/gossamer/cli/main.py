@@ -16,7 +16,7 @@ from contextlib import suppress
 from gossamer import __version__
 from gossamer.backends.local import damage
 from gossamer.cli.verbs import VERBS, Parser, overview, printed
-from gossamer.errors import GossamerError, as_our_error, damage_of
+from gossamer.model.errors import GossamerError, as_our_error, damage_of
 from gossamer.telemetry.text import safe, safe_output
 
 

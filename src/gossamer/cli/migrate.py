@@ -18,18 +18,18 @@ from gossamer.cli.crawl import STATUS_STOPPED
 from gossamer.cli.ledger import is_ledger_url, open_crawl, shown_url
 from gossamer.cli.opening import add_node_folders, folders_given
 from gossamer.cli.options import describe
-from gossamer.errors import UsageError
-from gossamer.figures import Figures, RunState
-from gossamer.inspect.host_states import HostTally
-from gossamer.inspect.report.build import write_report
 from gossamer.migration.folder_source import FolderSource
 from gossamer.migration.folder_target import FolderPlan, FolderTarget
 from gossamer.migration.ledger_source import LedgerSource
 from gossamer.migration.ledger_target import LedgerTarget
 from gossamer.migration.parts import CrawlTarget
 from gossamer.migration.run import Migrated, migrate
+from gossamer.model.errors import UsageError
+from gossamer.model.figures import Figures, RunState
+from gossamer.model.state import CrawlRecord, CrawlState
+from gossamer.reading.host_states import HostTally
+from gossamer.report.build import write_report
 from gossamer.settings.model import Settings
-from gossamer.state import CrawlRecord, CrawlState
 from gossamer.telemetry.text import count, duration, plural, printable, raw_stream, size
 
 _TERMINAL_S, _PLAIN_S = 0.2, 30.0
@@ -95,7 +95,7 @@ def _open_source(text: str, stack: ExitStack) -> FolderSource | LedgerSource:
 
 
 def _open_target(arguments: argparse.Namespace, source: FolderSource | LedgerSource, stack: ExitStack) -> CrawlTarget:
-    from gossamer.assembly import open_shared
+    from gossamer.assembly.run import open_shared
     from gossamer.cli.node import tell_once
 
     if is_ledger_url(arguments.target):
@@ -112,7 +112,7 @@ def settle_folder(
     settings: Settings, folder: CrawlFolder, letters: Iterator[tuple[int, bytes]], record: CrawlRecord
 ) -> None:
     """Have the engine accept what was on its way between nodes; then complete state and report."""
-    from gossamer.assembly import build_session, open_ledger
+    from gossamer.assembly.run import build_session, open_ledger
 
     first = next(letters, None)
     if first is not None or record.requests:

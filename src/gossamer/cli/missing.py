@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.core.url import url_id
-from gossamer.errors import UsageError
-from gossamer.handover.link_findings import Wanted, collect
-from gossamer.handover.link_table import LinkTable, SeenIds
+from gossamer.core.url.forms import url_id
+from gossamer.handover.findings.link_findings import Wanted, collect
+from gossamer.handover.findings.link_table import LinkTable, SeenIds
+from gossamer.handover.findings.missing import OUTCOMES, Missing, MissingKind, MissingUrls
 from gossamer.handover.listing import Spool
-from gossamer.handover.missing import OUTCOMES, Missing, MissingKind, MissingUrls
 from gossamer.handover.where import ascii_host
-from gossamer.inspect.fates import NOT_FETCHED
-from gossamer.inspect.report.terminal import table
-from gossamer.inspect.view import CrawlView
+from gossamer.model.errors import UsageError
+from gossamer.reading.view import CrawlView
+from gossamer.reading.why.fates import NOT_FETCHED
+from gossamer.report.terminal import table
 from gossamer.telemetry.text import count, plural, printable
 
 _URL_CHARS = 400

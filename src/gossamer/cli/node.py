@@ -16,21 +16,27 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.take_over import take_over
-from gossamer.core.domains import list_digest
-from gossamer.core.regions import joined_labels, labels_in
-from gossamer.core.rows import FORMAT, decode_url
-from gossamer.core.url import url_id
-from gossamer.engine.seed_rules import no_effect, numbered
-from gossamer.errors import EngineUnavailableError, FolderBusyError, LeaseLostError, NodeNameTakenError, UsageError
-from gossamer.fetch.countries import open_countries
-from gossamer.inspect.node_folders import NODE_FILE
+from gossamer.core.cluster.regions import joined_labels, labels_in
+from gossamer.core.ledger.rows import FORMAT, decode_url
+from gossamer.core.url.domains import list_digest
+from gossamer.core.url.forms import url_id
+from gossamer.engine.admission.seed_rules import no_effect, numbered
+from gossamer.fetch.names.countries import open_countries
+from gossamer.model.errors import (
+    EngineUnavailableError,
+    FolderBusyError,
+    LeaseLostError,
+    NodeNameTakenError,
+    UsageError,
+)
+from gossamer.model.state import CrawlRecord, SeedRecord, Terms
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
-from gossamer.runtime.seat import Seat, join
+from gossamer.reading.node_folders import NODE_FILE
+from gossamer.runtime.cluster.seat import Seat, join
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import check_label, regions_of
 from gossamer.settings.seeds import Seed, opened_addresses
-from gossamer.state import CrawlRecord, SeedRecord, Terms
 from gossamer.telemetry.summary import SHARED_REASONS
 from gossamer.telemetry.text import printable
 

@@ -11,7 +11,7 @@ from gossamer.cli.ledger import is_ledger_url, open_crawl
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import describe
 from gossamer.cli.steer import operator, tell_folder
-from gossamer.commands import OperatorCommand
+from gossamer.model.commands import OperatorCommand
 from gossamer.settings.listening import address_of
 
 DEFAULT_LISTEN = "127.0.0.1:8090"

@@ -7,19 +7,19 @@ import os
 import sys
 from functools import cache
 
-from gossamer.access_assembly import access_rules_of, check_plain_seeds, warnings_about
+from gossamer.assembly.access import access_rules_of, check_plain_seeds, warnings_about
+from gossamer.assembly.engine import identity_of
 from gossamer.cli.options import add_some, given
-from gossamer.core.url import host_of
-from gossamer.engine_assembly import identity_of
-from gossamer.exchanges import Exchange
+from gossamer.core.url.forms import host_of
 from gossamer.fetch.access import AccessTable
-from gossamer.fetch.dns import Resolution, Resolver
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.http import Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.proxied_names import unasked, unless_failed
+from gossamer.fetch.names.dns import Resolution, Resolver
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.fetch.names.proxied_names import unasked, unless_failed
 from gossamer.fetch.trust import check_trust
-from gossamer.runtime.clock import TimeLine
+from gossamer.model.exchanges import Exchange
+from gossamer.runtime.session.clock import TimeLine
 from gossamer.settings.load import merged
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, opened_addresses

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from gossamer.cli.ledger import is_ledger_url, open_crawl, shown_url
-from gossamer.errors import UsageError
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.inspect.view import CrawlView
+from gossamer.model.errors import UsageError
+from gossamer.reading.cluster import SharedReader
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.view import CrawlView
 from gossamer.telemetry.text import plural, printable
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.cli.verbs import options_of, terminal_columns
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import from_environment, from_file
 from gossamer.settings.model import Group, Option, options
 from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv, seeds_in_config

@@ -17,7 +17,7 @@ from threading import Thread
 
 from msgspec import Struct
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.listening import address_of
 from gossamer.settings.model import Settings
 

@@ -13,12 +13,12 @@ from msgspec import Struct
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere, warn_of_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.errors import UsageError
-from gossamer.handover.page_findings import FoundPages, PageFilter, PageLine, find_pages
-from gossamer.handover.page_heads import is_html_page
-from gossamer.handover.stored import StoredPages
+from gossamer.handover.export.page_heads import is_html_page
+from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.findings.page_findings import FoundPages, PageFilter, PageLine, find_pages
 from gossamer.handover.where import ascii_host
-from gossamer.inspect.report.terminal import table
+from gossamer.model.errors import UsageError
+from gossamer.report.terminal import table
 from gossamer.settings.budget import size_from
 from gossamer.telemetry.text import count, plural, printable, size
 

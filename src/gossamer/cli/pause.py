@@ -6,7 +6,7 @@ import argparse
 
 from gossamer.cli.options import describe
 from gossamer.cli.steer import add_crawl, tell
-from gossamer.commands import PauseCrawl
+from gossamer.model.commands import PauseCrawl
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

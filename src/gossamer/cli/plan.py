@@ -11,21 +11,21 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gossamer.assembly.engine import budget_of
 from gossamer.cli import crawl
 from gossamer.cli.contact import with_contact
 from gossamer.cli.one import OneFetch
 from gossamer.cli.options import describe, given, given_seeds, group_of
 from gossamer.cli.robots import MAX_HOPS, robots_result
 from gossamer.core.dedup.scheme import NearDup
-from gossamer.core.robots import RobotsRules, parse_robots
-from gossamer.core.robots_state import rules_from
-from gossamer.core.scope import Reach
-from gossamer.core.url import canonical, origin_of, path_of
-from gossamer.engine_assembly import budget_of
-from gossamer.errors import UsageError
-from gossamer.exchanges import Exchange
-from gossamer.parse.sitemap import parse_sitemap
-from gossamer.records import Outcome
+from gossamer.core.links.scope import Reach
+from gossamer.core.robots.answers import rules_from
+from gossamer.core.robots.rules import RobotsRules, parse_robots
+from gossamer.core.url.forms import canonical, origin_of, path_of
+from gossamer.model.errors import UsageError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
+from gossamer.parse.feeds.sitemap import parse_sitemap
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.load import settings_for_new
 from gossamer.settings.model import Group, RobotsUnreachable, Settings, SitemapUse

@@ -17,21 +17,21 @@ from msgspec.structs import replace
 
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import STDOUT, quiet_pipe
-from gossamer.core.domains import registrable_domain
-from gossamer.core.url import host_of
-from gossamer.errors import GossamerError, UsageError
-from gossamer.handover.documents import iso_time, wanted_pages
-from gossamer.handover.rank_letters import send_ranks
-from gossamer.handover.ranking import RANKS_NAME, CrawlLinks, CrawlRanks, RankedDomain, RankFigures, read_links
-from gossamer.handover.stored import StoredPages
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of
+from gossamer.handover.export.documents import iso_time, wanted_pages
+from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.rank.rank_letters import send_ranks
+from gossamer.handover.rank.ranking import RANKS_NAME, CrawlLinks, CrawlRanks, RankedDomain, RankFigures, read_links
 from gossamer.handover.where import ANYTHING
-from gossamer.inspect.rank_file import RANK_FILE_NAME
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.report.terminal import table
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.inspect.view import CrawlView
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.state import DomainRank
+from gossamer.reading.cluster import SharedReader
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.rank_file import RANK_FILE_NAME
+from gossamer.reading.view import CrawlView
+from gossamer.report.terminal import table
 from gossamer.settings.seeds import seeds_from
-from gossamer.state import DomainRank
 from gossamer.telemetry.text import count, plural, printable
 
 SHOWN = 20

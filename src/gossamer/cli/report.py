@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from gossamer.cli.opening import add_crawl, open_view
-from gossamer.errors import UsageError
-from gossamer.events import masked_values
-from gossamer.inspect.report.record import DescriptionFigures
-from gossamer.inspect.view import CrawlView
+from gossamer.model.errors import UsageError
+from gossamer.model.events import masked_values
+from gossamer.reading.view import CrawlView
+from gossamer.report.record import DescriptionFigures
 from gossamer.settings.stores import has_archive
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import printable
@@ -30,10 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    from gossamer.inspect.archive_access import CrawlArchive
-    from gossamer.inspect.report.build import ReportSources, build_whole_report, write_whole
-    from gossamer.inspect.report.html import render_html
-    from gossamer.inspect.report.terminal import render_text
+    from gossamer.reading.archive_access import CrawlArchive
+    from gossamer.report.build import ReportSources, build_whole_report, write_whole
+    from gossamer.report.html import render_html
+    from gossamer.report.terminal import render_text
 
     with open_view(arguments) as crawl:
         sources = ReportSources(crawl.folders.events, crawl.ledger, CrawlArchive(crawl.folders, ()).read)
@@ -60,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _descriptions(crawl: CrawlView) -> DescriptionFigures:
     """Return what is known about the descriptions of pages: all stored HTML pages are read for it."""
-    from gossamer.handover.page_heads import PageHeads
-    from gossamer.inspect.report.findings import SHOWN
+    from gossamer.handover.export.page_heads import PageHeads
+    from gossamer.report.findings import SHOWN
 
     with PageHeads() as heads:
         heads.read(crawl)

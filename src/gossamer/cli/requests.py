@@ -1,7 +1,7 @@
 """What an operator requests of the owners of a crawl on many machines: to queue URLs again.
 
 It travels in the crawl's record. An owner releases the shards that it concerns, and takes them again: their rows are
-changed before they are used (`engine/revival`). A crawl that is over is reopened.
+changed before they are used (`engine/admission/revival`). A crawl that is over is reopened.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from math import inf, nextafter
 from msgspec.structs import replace
 
 from gossamer.cli.ledger import change
-from gossamer.core.identity import host_id, shard_of
-from gossamer.core.tables import QUARANTINES
-from gossamer.engine.evidence import chosen_quarantines
-from gossamer.engine.revival import NO_LETTERS, is_requested
-from gossamer.errors import UsageError
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.records import ANSWERED, Outcome, UrlRecord
-from gossamer.state import ALL_PATTERNS, ORIGIN_NODE, CrawlRecord, OperatorRequest
+from gossamer.core.ledger.tables import QUARANTINES
+from gossamer.core.url.identity import host_id, shard_of
+from gossamer.engine.admission.revival import NO_LETTERS, is_requested
+from gossamer.engine.results.evidence import chosen_quarantines
+from gossamer.model.errors import UsageError
+from gossamer.model.records import ANSWERED, Outcome, UrlRecord
+from gossamer.model.state import ALL_PATTERNS, ORIGIN_NODE, CrawlRecord, OperatorRequest
+from gossamer.reading.cluster import SharedReader
 from gossamer.telemetry.text import agreeing, printable, released
 
 OUTCOMES = tuple(outcome.value for outcome in Outcome if outcome not in ANSWERED)  # that dead letters can have

@@ -14,8 +14,8 @@ from gossamer.cli.crawl import add_output_options, start
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.steer import tell
-from gossamer.commands import ResumeCrawl
-from gossamer.errors import UsageError
+from gossamer.model.commands import ResumeCrawl
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
 

@@ -17,13 +17,13 @@ from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.requests import check_node, queue_again, retry_request
 from gossamer.cli.steer import operator
-from gossamer.commands import RetryLetters
-from gossamer.engine.revival import NO_LETTERS, is_requested, purpose_of, queued_again
-from gossamer.errors import UsageError
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.inspect.view import CrawlView
-from gossamer.records import UrlId, UrlRecord
-from gossamer.runtime.control_socket import send
+from gossamer.engine.admission.revival import NO_LETTERS, is_requested, purpose_of, queued_again
+from gossamer.model.commands import RetryLetters
+from gossamer.model.errors import UsageError
+from gossamer.model.records import UrlId, UrlRecord
+from gossamer.reading.cluster import SharedReader
+from gossamer.reading.view import CrawlView
+from gossamer.runtime.session.control_socket import send
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
 from gossamer.telemetry.text import printable

@@ -9,13 +9,13 @@ from pathlib import Path
 from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
 from gossamer.cli.one import OneFetch, one_settings, settings_of
-from gossamer.core.robots import RobotsRules, parse_robots, product_token
-from gossamer.core.robots_state import rules_from
-from gossamer.core.url import canonical, origin_of, path_of
-from gossamer.errors import UsageError
-from gossamer.exchanges import Exchange
-from gossamer.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.answers import WorkerRules, read_answer
+from gossamer.core.robots.answers import rules_from
+from gossamer.core.robots.rules import RobotsRules, parse_robots, product_token
+from gossamer.core.url.forms import canonical, origin_of, path_of
+from gossamer.model.errors import UsageError
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.seeds import Seed, seed_from
 

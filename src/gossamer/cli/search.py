@@ -16,12 +16,12 @@ import msgspec
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_folder, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.errors import UsageError
-from gossamer.handover.feed import Feed
-from gossamer.handover.node_feed import NodeFeed
-from gossamer.handover.search import MARK, Hit, SearchIndex
-from gossamer.handover.search_entries import MIN_FOR_PROCESSES, ManyProcesses
-from gossamer.inspect.shared_reader import SharedReader
+from gossamer.handover.feed.feed import Feed
+from gossamer.handover.feed.node_feed import NodeFeed
+from gossamer.handover.search.search import MARK, Hit, SearchIndex
+from gossamer.handover.search.search_entries import MIN_FOR_PROCESSES, ManyProcesses
+from gossamer.model.errors import UsageError
+from gossamer.reading.cluster import SharedReader
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import plural, printable, raw_stream
 

@@ -6,7 +6,7 @@ import argparse
 
 from gossamer.cli.options import describe
 from gossamer.cli.steer import add_crawl, tell
-from gossamer.commands import ChangeSetting
+from gossamer.model.commands import ChangeSetting
 from gossamer.settings.changes import CHANGEABLE
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.priority import QueueOrder
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder
 from gossamer.sim.scenarios import Scenario, many_hosts
 from gossamer.telemetry.text import count, duration, plural
 

@@ -16,11 +16,11 @@ from msgspec import Struct
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
+from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.findings.sitemap_findings import BAD, Finding, SitemapCounts, SitemapFinding, Sitemaps
 from gossamer.handover.listing import Spool
-from gossamer.handover.sitemap_findings import BAD, Finding, SitemapCounts, SitemapFinding, Sitemaps
-from gossamer.handover.stored import StoredPages
-from gossamer.inspect.report.terminal import table
-from gossamer.records import OrderKind, UrlRecord
+from gossamer.model.records import OrderKind, UrlRecord
+from gossamer.report.terminal import table
 from gossamer.settings.model import SitemapUse
 from gossamer.telemetry.text import count, plural, printable
 

@@ -13,11 +13,11 @@ import msgspec
 
 from gossamer.cli.ledger import is_ledger_url, ledger_status, to_json
 from gossamer.cli.ledger import render as render_ledger
-from gossamer.errors import GossamerError
-from gossamer.figures import Figures, RunState
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.report.terminal import moment
-from gossamer.inspect.status import CrawlStatus, crawl_status
+from gossamer.model.errors import GossamerError
+from gossamer.model.figures import Figures, RunState
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.status import CrawlStatus, crawl_status
+from gossamer.report.terminal import moment
 from gossamer.telemetry.summary import (
     ENDED_WITHOUT_QUEUE,
     REASONS,
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _live(crawl: CrawlReader) -> Figures | None:
     """Return the figures of the process that runs the crawl, if it answers."""
-    from gossamer.runtime.control_socket import query
+    from gossamer.runtime.session.control_socket import query
 
     with suppress(
         GossamerError, msgspec.ValidationError

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.ledger import is_ledger_url
-from gossamer.commands import (
+from gossamer.core.url.forms import canonical
+from gossamer.model.commands import (
     AddSeeds,
     BlockNames,
     OperatorCommand,
@@ -28,16 +29,15 @@ from gossamer.commands import (
     StopCrawl,
     UnblockNames,
 )
-from gossamer.core.url import canonical
-from gossamer.errors import GossamerError, UsageError
-from gossamer.inspect.host_states import left_alone
-from gossamer.records import Outcome
-from gossamer.runtime.control_socket import send
-from gossamer.runtime.opt_out import FILE_NAME, OptOutFile, name_in
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.records import Outcome
+from gossamer.model.state import CrawlState
+from gossamer.reading.host_states import left_alone
+from gossamer.runtime.session.control_socket import send
+from gossamer.runtime.session.opt_out import FILE_NAME, OptOutFile, name_in
 from gossamer.settings.changes import described, with_command
 from gossamer.settings.load import settings_for_known, to_toml
 from gossamer.settings.seeds import seeds_in
-from gossamer.state import CrawlState
 from gossamer.telemetry.text import agreeing
 
 MAX_REPORTED = 100_000  # that wait for the next run
@@ -95,7 +95,7 @@ class NotRunningError(GossamerError):
 
 def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
     """Keep a command for the next run of a crawl."""
-    from gossamer.assembly import open_ledger
+    from gossamer.assembly.run import open_ledger
 
     folder.lock()
     try:
@@ -123,7 +123,7 @@ def _keep(folder: CrawlFolder, command: OperatorCommand) -> str:
 
 
 def _keep_reported(folder: CrawlFolder, urls: Sequence[str]) -> str:
-    from gossamer.assembly import open_ledger
+    from gossamer.assembly.run import open_ledger
 
     found = [canonical(url) for url in urls]
     with closing(open_ledger(folder, is_readonly=False)) as ledger:

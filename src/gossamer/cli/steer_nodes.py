@@ -7,26 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer import commands
 from gossamer.cli.ledger import change, open_crawl, shown_url
 from gossamer.cli.node import register_seeds
 from gossamer.cli.steer import unblocked_hint
-from gossamer.commands import OperatorCommand, SettingCommand
-from gossamer.core.identity import shard_of
-from gossamer.core.intake import LinkContext
-from gossamer.core.record_additions import Additions
-from gossamer.engine.link_messages import Letter, encode_letter, message_of
-from gossamer.engine.notices import NOTICED
-from gossamer.errors import UsageError
-from gossamer.figures import Totals
+from gossamer.core.cluster.record_additions import Additions
+from gossamer.core.links.intake import LinkContext
+from gossamer.core.url.identity import shard_of
+from gossamer.engine.cluster.link_messages import Letter, encode_letter, message_of
+from gossamer.engine.revisit.notices import NOTICED
+from gossamer.model import commands
+from gossamer.model.commands import OperatorCommand, SettingCommand
+from gossamer.model.errors import UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.records import Source
+from gossamer.model.state import CrawlRecord
 from gossamer.ports.shared_ledger import OBSERVER, Commit, NodeId, SharedLedger
-from gossamer.records import Source
-from gossamer.runtime.steering import noticed_links
+from gossamer.runtime.session.steering import noticed_links
 from gossamer.settings.changes import with_command
 from gossamer.settings.load import settings_in, to_toml
 from gossamer.settings.regions import use_regions
 from gossamer.settings.seeds import Seed, identified, opened_addresses, seeds_in
-from gossamer.state import CrawlRecord
 from gossamer.telemetry.text import agreeing
 
 LEASE_S = 10.0

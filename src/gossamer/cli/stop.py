@@ -9,7 +9,7 @@ import argparse
 
 from gossamer.cli.options import describe
 from gossamer.cli.steer import add_crawl, tell
-from gossamer.commands import StopCrawl
+from gossamer.model.commands import StopCrawl
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.raw_ledger import RawLedger
-from gossamer.errors import GossamerError, UsageError
-from gossamer.inspect.node_folders import NODE_FILE
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.state import ORIGIN_NODE, CrawlRecord
 from gossamer.ports.shared_ledger import SharedLedger
-from gossamer.state import ORIGIN_NODE, CrawlRecord
+from gossamer.reading.node_folders import NODE_FILE
 from gossamer.telemetry.text import printable
 
 TRIES = 20  # to change the record while nodes change it too

@@ -17,13 +17,13 @@ from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.requests import release_pattern
 from gossamer.cli.steer import tell
-from gossamer.commands import ReleasePattern
-from gossamer.core.quarantine import SPAM_PATTERN, Quarantine
-from gossamer.core.tables import QUARANTINES
-from gossamer.engine.evidence import release_quarantine
-from gossamer.errors import UsageError
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.state import ALL_PATTERNS
+from gossamer.core.ledger.tables import QUARANTINES
+from gossamer.core.traps.quarantine import SPAM_PATTERN, Quarantine
+from gossamer.engine.results.evidence import release_quarantine
+from gossamer.model.commands import ReleasePattern
+from gossamer.model.errors import UsageError
+from gossamer.model.state import ALL_PATTERNS
+from gossamer.reading.cluster import SharedReader
 from gossamer.telemetry.text import plural, printable, released
 
 
@@ -80,7 +80,7 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from gossamer.assembly import open_ledger
+    from gossamer.assembly.run import open_ledger
 
     folder, name = CrawlFolder(Path(arguments.dir)), arguments.release
     folder.require_crawl()

@@ -13,10 +13,10 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.ledger import is_ledger_url, open_crawl
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.steer import operator, tell_folder
-from gossamer.commands import OperatorCommand, ReleasePattern, RetryLetters
-from gossamer.engine.revival import dead_letters
-from gossamer.errors import UsageError
-from gossamer.inspect.shared_reader import SharedReader
+from gossamer.engine.admission.revival import dead_letters
+from gossamer.model.commands import OperatorCommand, ReleasePattern, RetryLetters
+from gossamer.model.errors import UsageError
+from gossamer.reading.cluster import SharedReader
 from gossamer.settings.listening import address_of
 
 DEFAULT_LISTEN = "127.0.0.1:0"
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb: until a signal comes."""
-    from gossamer.collector import make_full_collections_rare
+    from gossamer.foundation.collector import make_full_collections_rare
     from gossamer.web.server import Plan, run
     from gossamer.web.source import Source
 

@@ -9,7 +9,7 @@ import argparse
 
 from gossamer.cli.options import describe
 from gossamer.cli.steer import add_crawl, tell
-from gossamer.commands import UnblockNames
+from gossamer.model.commands import UnblockNames
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 
 from gossamer.cli.options import add_some, given
-from gossamer.core.domains import registrable_domain
-from gossamer.core.traps import is_dated, shape_trap
-from gossamer.core.url import canonical, host_of, key_of, origin_of, url_id
-from gossamer.errors import UsageError
+from gossamer.core.traps.shapes import is_dated, shape_trap
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import canonical, host_of, key_of, origin_of, url_id
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import completed, merged
 from gossamer.settings.rules import scope_of
 from gossamer.settings.seeds import seed_from

@@ -17,21 +17,21 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.store import DATA_FILE
 from gossamer.cli.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_folder, open_view
-from gossamer.errors import GossamerError, UsageError
-from gossamer.inspect.agreement import Agreement, check_agreement
-from gossamer.inspect.agreement_index import mend
-from gossamer.inspect.archive_access import archive_files, open_s3, s3_url
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.view import CrawlView
-from gossamer.runtime.catalog_mending import check_catalog_rows, create_catalogs, mend_catalog_rows
-from gossamer.runtime.object_mending import download_missing, mend_objects
-from gossamer.runtime.page_mending import check_pages, mend_pages
-from gossamer.runtime.page_objects import check_page_objects, mend_page_objects
-from gossamer.runtime.rebuilding import set_state_aside
-from gossamer.runtime.recovery import archived_names, foreign_ledger
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.reading.archive_access import archive_files, open_s3, s3_url
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.view import CrawlView
+from gossamer.runtime.recovery.rebuilding import set_state_aside
+from gossamer.runtime.recovery.recovery import archived_names, foreign_ledger
 from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count, plural, printable, size
+from gossamer.verify.agreement import Agreement, check_agreement
+from gossamer.verify.catalog_mending import check_catalog_rows, create_catalogs, mend_catalog_rows
+from gossamer.verify.index import mend
+from gossamer.verify.object_mending import download_missing, mend_objects
+from gossamer.verify.page_mending import check_pages, mend_pages
+from gossamer.verify.page_objects import check_page_objects, mend_page_objects
 
 _SHOWN = 50
 
@@ -106,7 +106,7 @@ def _print(found: Agreement, arguments: argparse.Namespace) -> int:
 
 def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
     """Rebuild the ledger if it is missing, empty beside an archive, or cannot be read; return what was done."""
-    from gossamer.assembly import build_session
+    from gossamer.assembly.run import build_session
 
     if not folder.settings_path.is_file():
         folder.require_crawl()
@@ -137,7 +137,7 @@ def _ledger_problem(folder: CrawlFolder) -> str:
     """
     if not (folder.state / DATA_FILE).is_file():
         return "there was none"
-    command = [sys.executable, "-m", "gossamer.inspect.probe", str(folder.path)]
+    command = [sys.executable, "-m", "gossamer.verify.probe", str(folder.path)]
     done = subprocess.run(  # noqa: S603 - our own module, no shell
         command, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )

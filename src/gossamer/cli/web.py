@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.sim.running import Listening, serve
-from gossamer.sim.web import PRESETS, WebPlan, preset
+from gossamer.sim.web.web import PRESETS, WebPlan, preset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

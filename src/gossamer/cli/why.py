@@ -11,15 +11,15 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
-from gossamer.core.intake import URL_CHARS
-from gossamer.inspect.archive_access import archive_files, s3_url
-from gossamer.inspect.life import FOUND_AS, Life
-from gossamer.inspect.life_source import life_as_json, life_in
-from gossamer.inspect.report.terminal import moment
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.inspect.view import CrawlView
-from gossamer.inspect.visit_history import VisitHistory, visit_history
-from gossamer.records import ArchiveSpan, UrlRecord, UrlState
+from gossamer.core.links.intake import URL_CHARS
+from gossamer.model.records import ArchiveSpan, UrlRecord, UrlState
+from gossamer.reading.archive_access import archive_files, s3_url
+from gossamer.reading.cluster import SharedReader
+from gossamer.reading.view import CrawlView
+from gossamer.reading.why.life import FOUND_AS, Life
+from gossamer.reading.why.source import life_as_json, life_in
+from gossamer.reading.why.visit_history import VisitHistory, visit_history
+from gossamer.report.terminal import moment
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import count, duration, plural, printable, size
 

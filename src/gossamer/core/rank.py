@@ -23,8 +23,8 @@ from itertools import groupby, pairwise
 
 from msgspec import Struct
 
-from gossamer.core.domains import registrable_domain
-from gossamer.kernel import rank_kernel
+from gossamer.core.url.domains import registrable_domain
+from gossamer.foundation.kernel import rank_kernel
 
 DAMPING = 0.85
 SELF_SHARE = 0.2

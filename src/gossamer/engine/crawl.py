@@ -20,24 +20,24 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gossamer.core.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
-from gossamer.core.frontier import Frontier
-from gossamer.core.frontier_io import Effects
-from gossamer.core.host_patterns import names_host
-from gossamer.core.identity import SHARD_COUNT, host_id, shard_of
-from gossamer.core.intake import Intake
-from gossamer.core.url import origin_of
+from gossamer.core.frontier.effects import Effects
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.ledger.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
+from gossamer.core.links.intake import Intake
+from gossamer.core.url.forms import origin_of
+from gossamer.core.url.host_patterns import names_host
+from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of
+from gossamer.engine.admission.link_following import judge_redirect
+from gossamer.engine.admission.link_review import LinkReview
+from gossamer.engine.cluster.link_messages import Letter
 from gossamer.engine.composition import compose
-from gossamer.engine.conditional import with_stored_copy
-from gossamer.engine.due_urls import is_due_again, visit_of
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.link_following import judge_redirect
-from gossamer.engine.link_messages import Letter
-from gossamer.engine.link_review import LinkReview
-from gossamer.engine.notices import NoticeCounts
+from gossamer.engine.results.conditional import with_stored_copy
+from gossamer.engine.revisit.due_urls import is_due_again, visit_of
+from gossamer.engine.revisit.notices import NoticeCounts
 from gossamer.engine.rules import CrawlRules
-from gossamer.figures import Totals
-from gossamer.records import (
+from gossamer.model.figures import Totals
+from gossamer.model.records import (
     DomainRecord,
     Link,
     Order,
@@ -50,7 +50,7 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, OperatorRequest, SeedRecord
+from gossamer.model.state import CrawlState, OperatorRequest, SeedRecord
 
 if TYPE_CHECKING:
     from gossamer.ports import Ledger

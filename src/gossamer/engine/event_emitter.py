@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from gossamer.core.frontier_io import Denied
-from gossamer.core.intake import Refused
-from gossamer.core.quarantine import Quarantine
-from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
-from gossamer.figures import Figures
-from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
+from gossamer.core.frontier.effects import Denied
+from gossamer.core.links.intake import Refused
+from gossamer.core.traps.quarantine import Quarantine
+from gossamer.model.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
+from gossamer.model.figures import Figures
+from gossamer.model.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
 
 if TYPE_CHECKING:
     from gossamer.ports import FetchLog

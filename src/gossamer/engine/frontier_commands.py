@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gossamer.core import frontier_io
-from gossamer.core.frontier import Frontier
-from gossamer.core.identity import host_id
-from gossamer.core.requisite import is_requisite
-from gossamer.engine.evidence import Evidence
-from gossamer.engine.first_pass import FirstPassProgress
-from gossamer.engine.host_directory import HostDirectory
-from gossamer.engine.removal import Removal
-from gossamer.engine.revisiting import Revisits
-from gossamer.engine.visit_results import VisitResults
+from gossamer.core.frontier import effects as frontier_io
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.links.requisite import is_requisite
+from gossamer.core.url.identity import host_id
+from gossamer.engine.admission.first_pass import FirstPassProgress
+from gossamer.engine.admission.removal import Removal
+from gossamer.engine.results.evidence import Evidence
+from gossamer.engine.results.visit_results import VisitResults
+from gossamer.engine.revisit.revisiting import Revisits
+from gossamer.engine.shards.host_directory import HostDirectory
 
 if TYPE_CHECKING:
     from gossamer.ports import Ledger

@@ -1,1 +1,3 @@
-"""From a host name to the bytes of an answer: DNS, addresses, HTTP, content codings."""
+"""How is one request made, and what came back? `http.HttpFetcher` chooses between `plain` and `curl`; bytes, time and
+addresses are limited.
+"""

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core.host_patterns import names_host, narrowest_first
-from gossamer.core.url import host_of, origin_of
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
+from gossamer.core.url.forms import host_of, origin_of
+from gossamer.core.url.host_patterns import names_host, narrowest_first
+from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.route import USUAL, Proxy, Route
 from gossamer.fetch.transfer import FetchRequest
-from gossamer.records import Outcome
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 
 if TYPE_CHECKING:
     from gossamer.fetch.cookies import CookieJar

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gossamer import failpoints
-from gossamer.exchanges import Exchange
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.fetch.transfer import Transfer
-from gossamer.records import Outcome, Truncation
+from gossamer.foundation import failpoints
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 _OK: Final = Outcome.OK  # constants: up to Python 3.11, reading a member from its class takes 80 ns
 _NOT_CUT: Final = Truncation.NONE

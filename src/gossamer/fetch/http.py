@@ -23,21 +23,21 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec import Struct
 
-from gossamer.exchanges import Exchange
 from gossamer.fetch.access import UNRESOLVED, AccessTable
 from gossamer.fetch.body import is_slow
 from gossamer.fetch.exchange import decode_content, exchange_of
-from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.identity import Identity, head_tail
 from gossamer.fetch.limits import FetchLimits
-from gossamer.fetch.plain_engine import PlainEngine
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.fetch.plain.engine import PlainEngine
 from gossamer.fetch.route import USUAL, Route
 from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
-from gossamer.records import Outcome
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome
 
 if TYPE_CHECKING:
-    from gossamer.fetch.curl_engine import CurlEngine
-    from gossamer.fetch.curl_transfer import CurlTransfer
+    from gossamer.fetch.curl.engine import CurlEngine
+    from gossamer.fetch.curl.transfer import CurlTransfer
 
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
@@ -242,8 +242,8 @@ class Fetcher:
         return engine
 
     def _new_curl_engine(self, route: Route) -> CurlEngine:
-        from gossamer.fetch.curl_engine import CurlEngine  # 7 ms, for a crawl of plain HTTP in vain
-        from gossamer.fetch.curl_transfer import CurlTransfer
+        from gossamer.fetch.curl.engine import CurlEngine  # 7 ms, for a crawl of plain HTTP in vain
+        from gossamer.fetch.curl.transfer import CurlTransfer
 
         def new_transfer(on_socket_made: Callable[[int], None]) -> CurlTransfer:
             return CurlTransfer(

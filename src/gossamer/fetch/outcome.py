@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gossamer.records import Outcome
+from gossamer.model.records import Outcome
 
 # The few statuses that do not follow their class. 300, 304, 305 and 306 are answers that were not requested.
 _BY_STATUS: Final[Mapping[int, Outcome]] = {

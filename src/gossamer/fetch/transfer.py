@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from gossamer.core.mime import combined_mime_type
-from gossamer.core.pdf_type import PDF, is_pdf
-from gossamer.exchanges import Exchange
-from gossamer.fetch.guard import AddressPolicy
-from gossamer.fetch.head import NO_HEAD, Head, excess, read_head
+from gossamer.core.content.mime import combined_mime_type
+from gossamer.core.content.pdf_type import PDF, is_pdf
 from gossamer.fetch.limits import FetchLimits
-from gossamer.records import Outcome, Truncation
+from gossamer.fetch.names.guard import AddressPolicy
+from gossamer.fetch.plain.head import NO_HEAD, Head, excess, read_head
+from gossamer.model.exchanges import Exchange
+from gossamer.model.records import Outcome, Truncation
 
 if TYPE_CHECKING:
     from gossamer.fetch.access import Access

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 _BUILT_IN_FILE: Final = "/etc/ssl/certs/ca-certificates.crt"  # in libcurl as pycurl's wheel has it; Debian's
 _SYSTEM_FILES: Final = (

@@ -1,1 +1,1 @@
-"""Exports of a crawl for an indexer. Reads a crawl folder, also while its crawl runs."""
+"""How does somebody else get what a crawl has? A folder per question: export, feed, search, findings, ranks."""

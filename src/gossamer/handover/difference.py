@@ -17,11 +17,11 @@ from enum import StrEnum
 from msgspec import UNSET, Struct, UnsetType
 
 from gossamer.core.dedup.shingles import shingle_hashes
-from gossamer.errors import UsageError
-from gossamer.handover.documents import DocumentMaker, iso_time
-from gossamer.handover.stored import StoredPage, StoredPages, is_answer, is_page
-from gossamer.inspect.view import CrawlView
-from gossamer.records import Outcome, UrlId, UrlRecord
+from gossamer.handover.export.documents import DocumentMaker, iso_time
+from gossamer.handover.export.stored import StoredPage, StoredPages, is_answer, is_page
+from gossamer.model.errors import UsageError
+from gossamer.model.records import Outcome, UrlId, UrlRecord
+from gossamer.reading.view import CrawlView
 from gossamer.settings.regions import regions_of
 
 _GONE = frozenset({404, 410})

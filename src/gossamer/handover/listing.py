@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from gossamer.handover.links import csv_line, safe_cells
-from gossamer.handover.output import disk_full_at
+from gossamer.handover.export.output import disk_full_at
+from gossamer.handover.findings.links import csv_line, safe_cells
 
 Row = TypeVar("Row", bound=Struct)
 _encode = msgspec.json.Encoder().encode

@@ -16,10 +16,10 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from gossamer.core.domains import registrable_domain
-from gossamer.core.url import canonical, host_of
-from gossamer.errors import UsageError
-from gossamer.records import UrlRecord
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import canonical, host_of
+from gossamer.model.errors import UsageError
+from gossamer.model.records import UrlRecord
 
 Test = Callable[[UrlRecord], bool]
 

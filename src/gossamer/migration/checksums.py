@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from xxhash import xxh3_128_intdigest
 
-from gossamer.core import rows
-from gossamer.core.tables import SEEDS
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.tables import SEEDS
 from gossamer.migration.parts import ARCHIVES, LETTERS, NODES, ROW_TABLES, CrawlSource, NodePart
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId

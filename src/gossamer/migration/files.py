@@ -17,14 +17,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gossamer import failpoints
 from gossamer.archive.cdxj import INDEX_NAME, PARTS_FOLDER, index_file, merge_index, part_path, write_index
 from gossamer.archive.objects import MergedFiles
 from gossamer.archive.verify import index_fingerprints
 from gossamer.archive.writer import sync_folder
 from gossamer.backends.local.folder import SEEDS_FILE, CrawlFolder
-from gossamer.errors import GossamerError
-from gossamer.runtime.opt_out import FILE_NAME
+from gossamer.foundation import failpoints
+from gossamer.model.errors import GossamerError
+from gossamer.runtime.session.opt_out import FILE_NAME
 from gossamer.telemetry import crawl_log
 
 _CHUNK_BYTES = 1 << 20

@@ -14,20 +14,20 @@ from pathlib import Path
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.near_dup import META_KEY, signatures_from
 from gossamer.backends.local.raw_ledger import RawLedger
-from gossamer.core import rows
-from gossamer.core.rows import SHARDED
-from gossamer.core.tables import SEEDS
-from gossamer.engine.seed_rules import MAX_SHARED
-from gossamer.errors import UsageError
-from gossamer.inspect.node_folders import NODE_FILE
-from gossamer.inspect.reader import CrawlReader
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.rows import SHARDED
+from gossamer.core.ledger.tables import SEEDS
+from gossamer.engine.admission.seed_rules import MAX_SHARED
 from gossamer.migration.parts import LOT_ROWS, PAGES, Lot, NodePart, shorter
+from gossamer.model.errors import UsageError
+from gossamer.model.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, SeedRecord, Terms
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
-from gossamer.runtime.opt_out import FILE_NAME, OptOutFile
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.node_folders import NODE_FILE
+from gossamer.runtime.session.opt_out import FILE_NAME, OptOutFile
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
-from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, SeedRecord, Terms
 
 
 class FolderSource:

@@ -17,29 +17,29 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer import failpoints
 from gossamer.archive.writer import sync_folder
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.near_dup import META_KEY, edition_row
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.backends.local.store import DATA_FILE
-from gossamer.core import rows
 from gossamer.core.dedup.scheme import SCHEMES
-from gossamer.core.identity import SHARD_COUNT
-from gossamer.errors import GossamerError, UsageError
-from gossamer.figures import Totals
-from gossamer.inspect.archive_access import archive_files
-from gossamer.inspect.node_folders import find_folders
+from gossamer.core.ledger import rows
+from gossamer.core.url.identity import SHARD_COUNT
+from gossamer.foundation import failpoints
 from gossamer.migration.checksums import archive_rows
 from gossamer.migration.files import FileCopy, NodeFiles, write_opt_outs
 from gossamer.migration.ledger_source import LedgerSource
 from gossamer.migration.parts import ARCHIVES, LOT_ROWS, ROW_TABLES, Lot, shorter
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.records import ContentRecord
+from gossamer.model.state import ORIGIN_NODE, CrawlRecord, CrawlState
 from gossamer.ports import Row
-from gossamer.records import ContentRecord
+from gossamer.reading.archive_access import archive_files
+from gossamer.reading.node_folders import find_folders
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.regions import regions_of
-from gossamer.state import ORIGIN_NODE, CrawlRecord, CrawlState
 
 _MISSING_SHOWN = 3
 Settle = Callable[[Settings, CrawlFolder, Iterator[tuple[int, bytes]], CrawlRecord], None]

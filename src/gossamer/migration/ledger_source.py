@@ -8,16 +8,16 @@ from itertools import chain, islice
 
 from msgspec.structs import replace
 
-from gossamer.core.identity import SHARD_COUNT
-from gossamer.core.rows import SHARDED, encode
-from gossamer.core.tables import SEEDS
-from gossamer.errors import GossamerError, UsageError
+from gossamer.core.ledger.rows import SHARDED, encode
+from gossamer.core.ledger.tables import SEEDS
+from gossamer.core.url.identity import SHARD_COUNT
 from gossamer.migration.parts import LOT_ROWS, Lot, NodePart
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.state import CrawlRecord
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, NodeId, NodeView, SharedLedger
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.regions import use_regions
-from gossamer.state import CrawlRecord
 
 SHARDS_AT_ONCE = PARTS_AT_ONCE = 16  # copied before the next mark
 _ROWS, _PAGES, _LETTERS = "rows", "pages", "letters"

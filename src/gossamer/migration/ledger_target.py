@@ -17,18 +17,18 @@ from secrets import token_hex
 
 from msgspec.structs import replace
 
-from gossamer import failpoints
-from gossamer.core.identity import SHARD_COUNT, shard_of
-from gossamer.core.rows import SHARDED
-from gossamer.core.tables import SEEDS
-from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError, UsageError
-from gossamer.figures import Totals
+from gossamer.core.ledger.rows import SHARDED
+from gossamer.core.ledger.tables import SEEDS
+from gossamer.core.url.identity import SHARD_COUNT, shard_of
+from gossamer.foundation import failpoints
 from gossamer.migration.checksums import ALL_TABLES, archive_rows, letter_row, node_row
 from gossamer.migration.ledger_source import seed_rows
 from gossamer.migration.parts import PAGES, CrawlSource, Lot, NodePart
+from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.state import CrawlRecord, Migration, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, SharedLedger
-from gossamer.state import CrawlRecord, Migration, NodeStatus
 
 COPIER = "migrate"  # the node that commits the rows
 LEASE_S = 60.0

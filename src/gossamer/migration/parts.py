@@ -1,7 +1,7 @@
 """What is copied: the parts of a crawl, and where they come from and go to.
 
-Every store has the same rows (`core/rows`), with two exceptions. Of contents a shared ledger has only the id of the
-first URL, and signatures have no numbers there. A copy is made of these shorter rows; a folder completes them.
+Every store has the same rows (`core/ledger/rows`), with two exceptions. Of contents a shared ledger has only the id of
+the first URL, and signatures have no numbers there. A copy is made of these shorter rows; a folder completes them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gossamer.core.rows import SHARDED, decode_content
-from gossamer.figures import Totals
+from gossamer.core.ledger.rows import SHARDED, decode_content
+from gossamer.model.figures import Totals
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
-from gossamer.state import CrawlRecord, NodeStatus
 
 PAGES = ("contents", "signatures")
 ARCHIVES, LETTERS, NODES = "archives", "letters", "nodes"

@@ -1,1 +1,1 @@
-"""What is in an answer: type, charset, links, facts and text. CPU only."""
+"""What is in an answer: type, charset, links, facts and text? `dispatch` is the entry point. CPU only."""

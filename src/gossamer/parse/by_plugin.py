@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from gossamer.core.url import canonical
-from gossamer.errors import PluginError
-from gossamer.exchanges import Document
-from gossamer.parse.article import MAX_TEXT_CHARS, Article, Outlink
-from gossamer.parse.hrefs import clean_hrefs
-from gossamer.parse.language import detect_language
-from gossamer.parse.markup import TITLE_CHARS, one_line
+from gossamer.core.url.forms import canonical
+from gossamer.model.errors import PluginError
+from gossamer.model.exchanges import Document
+from gossamer.parse.html.hrefs import clean_hrefs
+from gossamer.parse.html.markup import TITLE_CHARS, one_line
+from gossamer.parse.text.article import MAX_TEXT_CHARS, Article, Outlink
+from gossamer.parse.text.language import detect_language
 from gossamer.plugins import ContentParser, ParsedContent
 from gossamer.settings.plugins import load_plugin
 

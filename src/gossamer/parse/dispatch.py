@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 
-from gossamer.core.mime import MimeType, combined_mime_type
-from gossamer.core.pdf_type import PDF, is_pdf
-from gossamer.exchanges import Document, Exchange
-from gossamer.parse.charset import decode_text
-from gossamer.parse.directives import ROBOTS_TOKEN, directives_of, header_words
-from gossamer.parse.feed_type import feed_type
-from gossamer.parse.hrefs import clean_href, clean_hrefs
-from gossamer.parse.html import parse_html
-from gossamer.parse.markup import TITLE_CHARS, one_line
-from gossamer.parse.sniff import HTML, XHTML, sniff_type
+from gossamer.core.content.mime import MimeType, combined_mime_type
+from gossamer.core.content.pdf_type import PDF, is_pdf
+from gossamer.model.exchanges import Document, Exchange
+from gossamer.parse.feeds.feed_type import feed_type
+from gossamer.parse.html.hrefs import clean_href, clean_hrefs
+from gossamer.parse.html.html import parse_html
+from gossamer.parse.html.markup import TITLE_CHARS, one_line
+from gossamer.parse.types.charset import decode_text
+from gossamer.parse.types.directives import ROBOTS_TOKEN, directives_of, header_words
+from gossamer.parse.types.sniff import HTML, XHTML, sniff_type
 
 # A target has no "<": otherwise each of 16,000 would be read to the end of the header, in 2 s.
 _LINK_HEADER = r'<([^<>]*+)>([^,<"]*+(?:"[^"]*+"[^,<"]*+)*)'
@@ -64,7 +64,7 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
     document = Document(content_type=PDF if is_pdf(kind, content, exchange.url) else kind)
     if kind.endswith(("/xml", "+xml")):
         # Sitemaps that a page links to.
-        from gossamer.parse.sitemap import parse_sitemap
+        from gossamer.parse.feeds.sitemap import parse_sitemap
 
         found = parse_sitemap(content)
         document.hrefs = clean_hrefs([entry.loc for entry in (*found.sitemaps, *found.urls)])
@@ -80,7 +80,7 @@ def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, t
 
 def _feed_document(kind: str, exchange: Exchange, charset: str) -> Document:
     """Return the entries of a feed as links, the newest first, with their dates."""
-    from gossamer.parse.feeds import parse_feed
+    from gossamer.parse.feeds.feeds import parse_feed
 
     feed = parse_feed(exchange.content, exchange.url, exchange.finished_at, charset)
     document = Document(content_type=feed.content_type or kind, interval_s=feed.interval_s)
@@ -93,12 +93,12 @@ def _feed_document(kind: str, exchange: Exchange, charset: str) -> Document:
 
 
 def _read_pdf(document: Document, content: bytes, *, is_deep: bool) -> None:
-    from gossamer.parse.pdf import pdf_links
+    from gossamer.parse.pdf.pdf import pdf_links
 
     found = pdf_links(content)
     document.hrefs, document.problem = found.hrefs, found.problem
     if is_deep:
-        from gossamer.parse.pdf_deep import read_deep
+        from gossamer.parse.pdf.deep import read_deep
 
         deep = read_deep(content)
         document.title = one_line(deep.title, TITLE_CHARS)

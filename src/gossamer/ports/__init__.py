@@ -1,7 +1,7 @@
 """What the engine needs from the outside, as contracts. One suite per port proves every backend the same.
 
     frontier_store   seen URLs, queues, hosts, and what was learned about them    engine
-    catalog          the read side: reports, exports, `why`                       inspect, handover
+    catalog          the read side: reports, exports, `why`                       reading, handover
     contents         "first known here": equal contents and similar texts         engine, workers
     commit           closing the changes so far and making them durable           hub
     page_sink        where the bytes of pages go                                  workers

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from gossamer.core.tables import Record, RecordTable
-from gossamer.records import (
+from gossamer.core.ledger.tables import Record, RecordTable
+from gossamer.model.records import (
     Change,
     DomainRecord,
     HostId,
@@ -20,7 +20,7 @@ from gossamer.records import (
     UrlId,
     UrlRecord,
 )
-from gossamer.state import CrawlState
+from gossamer.model.state import CrawlState
 
 
 class Catalog(Protocol):
@@ -59,7 +59,7 @@ class Catalog(Protocol):
         ...
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
-        """Return all records of a table, in no particular order: see `core/tables`."""
+        """Return all records of a table, in no particular order: see `core/ledger/tables`."""
         ...
 
     def crawl_state(self) -> CrawlState | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from gossamer.records import UrlId
+from gossamer.model.records import UrlId
 
 
 class CatalogPage(Struct, frozen=True, gc=False):

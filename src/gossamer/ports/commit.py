@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from gossamer.state import Row
+from gossamer.model.state import Row
 
 __all__ = ["CommitLog", "Row", "SealedChanges"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.records import ContentRecord, Similar, UrlId
+from gossamer.model.records import ContentRecord, Similar, UrlId
 
 
 class Contents(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.events import Event
+from gossamer.model.events import Event
 
 
 class EventSink(Protocol):

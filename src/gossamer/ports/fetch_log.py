@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.records import Order, QueuedUrl, Result
+from gossamer.model.records import Order, QueuedUrl, Result
 
 
 class FetchLog(Protocol):

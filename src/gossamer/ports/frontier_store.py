@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
-from gossamer.core.tables import Record, RecordTable
-from gossamer.ports.commit import Row
-from gossamer.records import (
+from gossamer.core.ledger.tables import Record, RecordTable
+from gossamer.model.records import (
     ChangeKind,
     DomainRecord,
     HostId,
@@ -21,7 +20,8 @@ from gossamer.records import (
     UrlId,
     UrlRecord,
 )
-from gossamer.state import CrawlState, ShardState
+from gossamer.model.state import CrawlState, ShardState
+from gossamer.ports.commit import Row
 
 
 class QueueStore(Protocol):
@@ -120,7 +120,7 @@ class HostStore(Protocol):
 
 
 class RecordStore(Protocol):
-    """Tables of records that every ledger stores in the same way: see `core/tables`."""
+    """Tables of records that every ledger stores in the same way: see `core/ledger/tables`."""
 
     def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
         """Return a record by its key."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.exchanges import FetchedPage, Volume
-from gossamer.records import Result
+from gossamer.model.exchanges import FetchedPage, Volume
+from gossamer.model.records import Result
 
 __all__ = ["FetchedPage", "PageSink", "Volume"]
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gossamer.records import UrlId
+from gossamer.model.records import UrlId
 
 
 class PageCopy(Struct, frozen=True):

@@ -24,12 +24,12 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.record_additions import NOTHING, Additions
-from gossamer.figures import Totals
+from gossamer.core.cluster.record_additions import NOTHING, Additions
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.model.figures import Totals
+from gossamer.model.records import Similar, UrlId
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports.commit import Row
-from gossamer.records import Similar, UrlId
-from gossamer.state import CrawlRecord, NodeStatus
 
 PAGE_PARTS = 256  # in which contents and signatures are read
 
@@ -87,7 +87,7 @@ class Message(Struct, frozen=True, array_like=True):
     """Links from one commit to one shard."""
 
     id: bytes  # unique: names the commit that sent it
-    links: bytes  # see `engine/link_messages`
+    links: bytes  # see `engine/cluster/link_messages`
 
 
 class Commit(Struct, frozen=True):
@@ -192,7 +192,7 @@ class SharedLedger(Protocol):
         ...
 
     def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> Mapping[str, AddressGrant]:
-        """Ask for permits and time at addresses that several nodes contact: see `core/address_permits`.
+        """Ask for permits and time at addresses that several nodes contact: see `core/politeness/address_permits`.
 
         Everything that the node holds or needs is asked for, several times per second. What it does not ask for any
         more is free after a lease at most. An engine that may have lost what it granted grants nothing new until

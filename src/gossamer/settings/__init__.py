@@ -1,1 +1,4 @@
-"""The user's settings: defaults, file, environment, flags."""
+"""What did the user ask for: defaults, file, environment, flags?
+
+`model.Settings` has every setting, `load` finds them.
+"""

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 # -- what an entry takes, in bytes -------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.commands import BlockNames, ChangePace, ChangeSetting, SettingCommand, UnblockNames
-from gossamer.core.url import canonical, host_of
-from gossamer.errors import UsageError
+from gossamer.core.url.forms import canonical, host_of
+from gossamer.model.commands import BlockNames, ChangePace, ChangeSetting, SettingCommand, UnblockNames
+from gossamer.model.errors import UsageError
 from gossamer.settings.load import by_key, merged
 from gossamer.settings.model import PaceSetting, Settings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer import __version__
-from gossamer.core.robots import product_token
+from gossamer.core.robots.rules import product_token
 from gossamer.settings.model import Settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 
 class Address(Struct, frozen=True):

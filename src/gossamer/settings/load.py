@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer.core.patterns import pattern_fault
-from gossamer.core.requisite import MAX_ROOM
-from gossamer.core.robots import product_token
-from gossamer.core.scope import Reach
-from gossamer.errors import UsageError
+from gossamer.core.links.requisite import MAX_ROOM
+from gossamer.core.links.scope import Reach
+from gossamer.core.robots.rules import product_token
+from gossamer.core.url.patterns import pattern_fault
+from gossamer.model.errors import UsageError
 from gossamer.settings.budget import check_ceiling, size_from
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of

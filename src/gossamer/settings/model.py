@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gossamer.core.dedup.scheme import NearDup
-from gossamer.core.priority import QueueOrder
-from gossamer.core.quarantine import BUDGET
+from gossamer.core.frontier.priority import QueueOrder
+from gossamer.core.links.scope import Reach
 from gossamer.core.revisit.schedule import RevisitRule
-from gossamer.core.scope import Reach
 from gossamer.core.spam.hosts import SpamUse
+from gossamer.core.traps.quarantine import BUDGET
 from gossamer.settings.requests import RequestSetting
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.model import Settings
 
 if TYPE_CHECKING:

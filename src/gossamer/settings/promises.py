@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.events import PacePromise, Promises
+from gossamer.model.events import PacePromise, Promises
 from gossamer.settings.model import RobotsUnreachable, Settings
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gossamer.core.domains import registrable_domain
-from gossamer.core.identity import divide
-from gossamer.core.regions import EVERY, MAX_LABELS, RegionRule, Regions
-from gossamer.errors import UsageError
+from gossamer.core.cluster.regions import EVERY, MAX_LABELS, RegionRule, Regions
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.identity import divide
+from gossamer.model.errors import UsageError
 from gossamer.settings.model import Settings
 
 EXPECTED = "expected .de=LABEL, example.org=LABEL, country:DE,FR=LABEL or *=LABEL"

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from gossamer.core.host_patterns import EXPECTED, normal_pattern
-from gossamer.errors import UsageError
+from gossamer.core.url.host_patterns import EXPECTED, normal_pattern
+from gossamer.model.errors import UsageError
 
 NO_PROXY: Final = "none"
 PROXY_PASSWORD_VARIABLE: Final = "GOSSAMER_PROXY_PASSWORD"  # noqa: S105 - its name

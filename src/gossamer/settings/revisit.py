@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import sqrt
 
-from gossamer.core.patterns import pattern_fault
 from gossamer.core.revisit.classes import CLASS_NAMES, ClassPatterns, feed_rule_within, rules_within
 from gossamer.core.revisit.page import DAY_S
 from gossamer.core.revisit.schedule import RevisitRules, Schedule
-from gossamer.errors import UsageError
+from gossamer.core.url.patterns import pattern_fault
+from gossamer.model.errors import UsageError
 from gossamer.settings.model import Settings
 
 

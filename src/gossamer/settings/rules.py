@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.core.politeness import Pace, PaceRule
-from gossamer.core.priority import QueueOrder
-from gossamer.core.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
-from gossamer.core.url import canonical, host_of
-from gossamer.errors import UsageError
+from gossamer.core.frontier.priority import QueueOrder
+from gossamer.core.links.scope import DEFAULT_EXCLUDES, SKIPPED_EXTENSIONS, Reach, Scope, extensions_of
+from gossamer.core.politeness.pace import Pace, PaceRule
+from gossamer.core.url.forms import canonical, host_of
+from gossamer.model.errors import UsageError
 from gossamer.settings.model import Settings
 from gossamer.settings.plugins import parser_types
 from gossamer.settings.repeatable import is_repeatable

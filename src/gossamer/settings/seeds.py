@@ -16,13 +16,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core.scope import Reach
-from gossamer.core.url import canonical, host_of, link_to
-from gossamer.errors import UsageError
-from gossamer.expressions import expression
-from gossamer.records import Link, UrlId
+from gossamer.core.links.scope import Reach
+from gossamer.core.url.forms import canonical, host_of, link_to
+from gossamer.foundation.expressions import expression
+from gossamer.model.errors import UsageError
+from gossamer.model.records import Link, UrlId
+from gossamer.model.state import SeedRecord
 from gossamer.settings.toml import read_toml
-from gossamer.state import SeedRecord
 
 MAX_SEED_DEPTH = 999_999
 SEEDS_KEY = "seeds"  # in a configuration file

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlsplit
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 NAMES = ("warc", "files")
 S3, MONGODB, POSTGRESQL, CASSANDRA, KAFKA = "s3", "mongodb", "postgresql", "cassandra", "kafka"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -26,12 +26,12 @@ from msgspec import Struct
 from gossamer.archive.cdxj import index_file, sorted_lines
 from gossamer.archive.reader import ArchiveReader
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url import canonical, url_id
-from gossamer.failpoints import POINTS
-from gossamer.records import UrlState
+from gossamer.core.url.forms import canonical, url_id
+from gossamer.foundation.failpoints import POINTS
+from gossamer.model.records import UrlState
 from gossamer.sim.running import RunningWeb
-from gossamer.sim.server_judge import JudgeRules
-from gossamer.sim.web import WebPlan, preset
+from gossamer.sim.web.server_judge import JudgeRules
+from gossamer.sim.web.web import WebPlan, preset
 from gossamer.telemetry.unplaced import UnplacedRecord, unplaced_records
 
 DEATHS_PER_CRAWL = 6

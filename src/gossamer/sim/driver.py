@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer.engine.crawl import Crawl
-from gossamer.records import Order, Outcome, Result
+from gossamer.model.records import Order, Outcome, Result
 
 MAX_STEPS = 50_000_000
 

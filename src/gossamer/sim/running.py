@@ -21,14 +21,14 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from gossamer.collector import make_full_collections_rare
-from gossamer.sim.dns import NameFault, NameServer, Zone
-from gossamer.sim.pages import SyntheticWeb
-from gossamer.sim.server import WebServer
-from gossamer.sim.server_judge import JudgeRules, ServerVerdict, judge
-from gossamer.sim.synth_log import LoggedRequest, decode_log
-from gossamer.sim.synth_truth import Scope, Truth, find_truth
-from gossamer.sim.web import PRESETS, WebPlan, preset
+from gossamer.foundation.collector import make_full_collections_rare
+from gossamer.sim.web.dns import NameFault, NameServer, Zone
+from gossamer.sim.web.log import LoggedRequest, decode_log
+from gossamer.sim.web.pages import SyntheticWeb
+from gossamer.sim.web.server import WebServer
+from gossamer.sim.web.server_judge import JudgeRules, ServerVerdict, judge
+from gossamer.sim.web.truth import Scope, Truth, find_truth
+from gossamer.sim.web.web import PRESETS, WebPlan, preset
 
 SERVER = (sys.executable, "-m", "gossamer.sim.running")
 _FLUSH_EVERY_S = 1.0

@@ -8,22 +8,22 @@ from msgspec import Struct, field
 from xxhash import xxh3_128_digest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.first_pass import FirstPass
-from gossamer.core.frontier import Frontier
-from gossamer.core.intake import Intake, IntakeRules
-from gossamer.core.limits import FrontierLimits
-from gossamer.core.politeness import Pace, PaceRule
-from gossamer.core.priority import QueueOrder, ordering
-from gossamer.core.scope import Reach, Scope
-from gossamer.core.url import link_to, links_from
+from gossamer.core.frontier.frontier import Frontier
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.priority import QueueOrder, ordering
+from gossamer.core.links.first_pass import FirstPass
+from gossamer.core.links.intake import Intake, IntakeRules
+from gossamer.core.links.scope import Reach, Scope
+from gossamer.core.politeness.pace import Pace, PaceRule
+from gossamer.core.url.forms import link_to, links_from
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.events import Event
+from gossamer.model.events import Event
+from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.state import SeedRecord
 from gossamer.ports import Ledger
-from gossamer.records import Order, OrderKind, Outcome, Result
 from gossamer.sim.driver import Answer, VirtualDriver
-from gossamer.state import SeedRecord
 
 TOKEN = "gossamer"  # noqa: S105 - the robots token
 START = 1_700_000_000.0

@@ -1,1 +1,1 @@
-"""What a crawl reports while it runs and at its end: the event file, progress, the summary."""
+"""What does a crawl say while it runs and at its end: the event file, progress, the summary, metrics?"""

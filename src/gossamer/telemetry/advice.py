@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.records import Outcome
+from gossamer.model.records import Outcome
 
 _ADVICE: Mapping[str, str] = {
     Outcome.TLS_ERROR: "--ca-file FILE adds a certificate authority, 'gossamer doctor' lists those that are trusted; "

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.figures import BoundBy, ParkedHost, Resource, RunState
+from gossamer.model.figures import BoundBy, ParkedHost, Resource, RunState
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, printable
 
 BUSY_SHARE = 0.9

@@ -18,8 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from gossamer.errors import DiskFullError
-from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord
+from gossamer.model.errors import DiskFullError
+from gossamer.model.records import Order, OrderKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord
 
 FILE_NAME = "crawl.log"
 _MAX_PATH = 50  # letters; Heritrix writes a number before longer ones

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from gossamer.errors import DiskFullError
-from gossamer.events import Event, EventName
+from gossamer.model.errors import DiskFullError
+from gossamer.model.events import Event, EventName
 
 if TYPE_CHECKING:
     from gossamer.telemetry.crawl_log import CrawlLog

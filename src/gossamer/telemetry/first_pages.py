@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from gossamer.records import Order, OrderKind, Result
+from gossamer.model.records import Order, OrderKind, Result
 from gossamer.telemetry.screen import Screen
 from gossamer.telemetry.text import printable
 

@@ -15,7 +15,8 @@ from math import ceil, log
 
 from msgspec import Struct
 
-from gossamer.figures import Forecast, SlowHost
+from gossamer.model.figures import Forecast, SlowHost
+from gossamer.model.records import HostRecord
 from gossamer.telemetry.text import agreeing, plural, roughly
 
 _FIRST_S = 0.1
@@ -164,3 +165,27 @@ def _first_end(whole_s: float, pages_s: float | None, left_s: float | None) -> t
     if left_s is not None:
         ends.append((max(0.0, left_s), "--max-time"))
     return min(ends)
+
+
+class HostLeft(Struct, frozen=True, kw_only=True):
+    """How long the queue of a host takes by politeness alone: first its wait, then one delay per URL."""
+
+    name: str
+    queued: int
+    delay_s: float
+    wait_s: float
+    seconds: float
+
+
+def queue_time(host: HostRecord, now: float, floor_s: float) -> HostLeft:
+    """Return how long the queue of a host takes at its pace over one connection, its wait first."""
+    delay_s = host.delay_s or floor_s
+    wait_s = max(0.0, host.next_at - now, host.parked_until - now)
+    seconds = wait_s + max(0, host.queued - 1) * delay_s
+    return HostLeft(
+        name=host.name,
+        queued=host.queued,
+        delay_s=round(delay_s, 3),
+        wait_s=round(wait_s, 1),
+        seconds=round(seconds, 1),
+    )

@@ -13,11 +13,11 @@ from math import isfinite, isnan
 from typing import TypeAlias
 
 from gossamer import __version__
-from gossamer.figures import BOUNDS_S, Figures, Histogram, Resource, RunState
+from gossamer.model.figures import BOUNDS_S, Figures, Histogram, Resource, RunState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# The conditions that last (`runtime/conditions`): each has a series, also while it does not hold.
+# The conditions that last (`runtime/watch/conditions`): each has a series, also while it does not hold.
 LASTING_RULES = (
     "error_rate",
     "frontier_starving",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gossamer.figures import Forecast
+from gossamer.model.figures import Forecast
 from gossamer.settings.budget import CONNECTION, HOST, PAGE, PROGRAM, WORKER
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
 from gossamer.telemetry.text import agreeing, count, plural, printable, roughly, size

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import TextIO
 
-from gossamer.figures import Figures
+from gossamer.model.figures import Figures
 from gossamer.telemetry.screen import Screen
 from gossamer.telemetry.text import count, duration, plural, size
 

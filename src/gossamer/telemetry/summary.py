@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gossamer.figures import Figures, RequisiteCounts, VisitCounts, requisite_counts, visit_counts
+from gossamer.model.figures import Figures, RequisiteCounts, VisitCounts, requisite_counts, visit_counts
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 
 SUMMARY_INDENT = 12  # columns before the values of a summary for people

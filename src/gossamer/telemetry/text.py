@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from gossamer.core.quarantine import Quarantine
-from gossamer.state import Waiting
+from gossamer.core.traps.quarantine import Quarantine
+from gossamer.model.state import Waiting
 
 # C1, marks of direction, line separators, invisible characters and tags; surrogates cannot be printed.
 _INVISIBLE = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from gossamer.events import Event
+from gossamer.model.events import Event
 
 _decode = msgspec.json.Decoder(Event).decode
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.figures import HIGH_ERROR_RATE, Figures, RevisitFigures, RunState
+from gossamer.model.figures import HIGH_ERROR_RATE, Figures, RevisitFigures, RunState
 from gossamer.telemetry.screen import ViewLine
 from gossamer.telemetry.text import count, duration, percent, plural, printable, roughly, size
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from gossamer.events import REQUEST_EVENTS, EventName
-from gossamer.inspect.view import CrawlView
+from gossamer.model.events import REQUEST_EVENTS, EventName
+from gossamer.reading.view import CrawlView
 
 MAX_INTERVALS = 100
 SMOOTH_S = 5.0  # an interval, if the crawl lasts long enough for ten of them

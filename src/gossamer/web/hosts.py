@@ -22,17 +22,17 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from gossamer.core.identity import host_id
-from gossamer.core.robots import parse_robots
-from gossamer.core.robots_state import is_ban
-from gossamer.core.url import canonical, host_of
-from gossamer.errors import GossamerError
-from gossamer.inspect.host_requests import HostRequest, host_requests
-from gossamer.inspect.host_states import HOST_STATES, host_state_of
-from gossamer.inspect.host_view import HostView, host_view
-from gossamer.inspect.pace_view import pace_view
-from gossamer.inspect.view import CrawlView
-from gossamer.records import HostRecord, RobotsRecord
+from gossamer.core.robots.answers import is_ban
+from gossamer.core.robots.rules import parse_robots
+from gossamer.core.url.forms import canonical, host_of
+from gossamer.core.url.identity import host_id
+from gossamer.model.errors import GossamerError
+from gossamer.model.records import HostRecord, RobotsRecord
+from gossamer.reading.host_states import HOST_STATES, host_state_of
+from gossamer.reading.host_view import HostView, host_view
+from gossamer.reading.pace_view import pace_view
+from gossamer.reading.requests.host_requests import HostRequest, host_requests
+from gossamer.reading.view import CrawlView
 from gossamer.settings.identity import robots_token_of
 from gossamer.web.routes import MISSING, ApiError, Route
 from gossamer.web.source import FRESH_PER_PASS, Source

@@ -24,7 +24,7 @@ import h11
 import msgspec
 from msgspec import Struct
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.settings.listening import Address
 
 MAX_HEAD_BYTES = 128 << 10  # the longest URL that can be asked about, with every byte escaped

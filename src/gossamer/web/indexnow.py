@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from gossamer.core.url import canonical, host_of, path_of
+from gossamer.core.url.forms import canonical, host_of, path_of
 from gossamer.web.http import BadRequestError, Request
 
 PATH = "/indexnow"

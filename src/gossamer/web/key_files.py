@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gossamer.records import Outcome, UrlRecord, UrlState
+from gossamer.model.records import Outcome, UrlRecord, UrlState
 
 RIGHT_S: Final = 600.0
 REFRESH_S: Final = 86_400.0

@@ -17,9 +17,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from gossamer.errors import GossamerError
-from gossamer.events import REQUEST_EVENTS, Event, EventName, outcome_of
-from gossamer.figures import is_error
+from gossamer.model.errors import GossamerError
+from gossamer.model.events import REQUEST_EVENTS, Event, EventName, outcome_of
+from gossamer.model.figures import is_error
 from gossamer.web.faults import fault
 from gossamer.web.http import NOTHING, Response
 from gossamer.web.routes import ApiError, Nothing, Route

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from gossamer.core.url import url_id
-from gossamer.errors import GossamerError
+from gossamer.core.url.forms import url_id
+from gossamer.model.errors import GossamerError
 from gossamer.settings.listening import Address
 from gossamer.telemetry.text import plural, printable
 from gossamer.web.allowances import Allowance

@@ -15,17 +15,17 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from gossamer.archive.reader import parse_http_head
-from gossamer.core.quarantine import Quarantine
-from gossamer.core.tables import QUARANTINES
-from gossamer.core.url import canonical, host_of
-from gossamer.engine.revival import dead_letters, is_requested, purpose_of
-from gossamer.errors import UsageError
-from gossamer.handover.documents import DocumentMaker
-from gossamer.handover.stored import StoredPage, StoredPages, is_page
-from gossamer.inspect.life_source import life_as_json, life_in
-from gossamer.inspect.view import CrawlView
-from gossamer.parse.charset import html_as_utf8
-from gossamer.records import UrlId, UrlRecord, UrlState
+from gossamer.core.ledger.tables import QUARANTINES
+from gossamer.core.traps.quarantine import Quarantine
+from gossamer.core.url.forms import canonical, host_of
+from gossamer.engine.admission.revival import dead_letters, is_requested, purpose_of
+from gossamer.handover.export.documents import DocumentMaker
+from gossamer.handover.export.stored import StoredPage, StoredPages, is_page
+from gossamer.model.errors import UsageError
+from gossamer.model.records import UrlId, UrlRecord, UrlState
+from gossamer.parse.types.charset import html_as_utf8
+from gossamer.reading.view import CrawlView
+from gossamer.reading.why.source import life_as_json, life_in
 from gossamer.telemetry.advice import advice_on
 from gossamer.web.http import Response
 from gossamer.web.routes import MISSING, ApiError, Nothing, Route

@@ -10,9 +10,9 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from gossamer.commands import ReportChanges
-from gossamer.errors import GossamerError
-from gossamer.runtime.control_socket import NotListeningError
+from gossamer.model.commands import ReportChanges
+from gossamer.model.errors import GossamerError
+from gossamer.runtime.session.control_socket import NotListeningError
 from gossamer.telemetry.text import plural
 from gossamer.web.source import Source
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from gossamer.errors import GossamerError, UsageError
+from gossamer.model.errors import GossamerError, UsageError
 from gossamer.web.complaints import complaint
 from gossamer.web.http import Request, Response, failure
 

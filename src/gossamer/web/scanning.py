@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from gossamer.core.identity import host_id
-from gossamer.inspect.view import CrawlView
-from gossamer.records import UrlId, UrlRecord
+from gossamer.core.url.identity import host_id
+from gossamer.model.records import UrlId, UrlRecord
+from gossamer.reading.view import CrawlView
 
 MAX_S = 0.7
 _LOOK_AT_CLOCK = 256  # rows

@@ -20,7 +20,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from gossamer.commands import (
+from gossamer.model.commands import (
     AddSeeds,
     OperatorCommand,
     PauseCrawl,
@@ -30,8 +30,8 @@ from gossamer.commands import (
     StopCrawl,
     UnblockNames,
 )
-from gossamer.errors import GossamerError, UsageError
-from gossamer.runtime.control_socket import NotListeningError
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.runtime.session.control_socket import NotListeningError
 from gossamer.settings.listening import Address
 from gossamer.telemetry.metrics import CONTENT_TYPE, render
 from gossamer.web.access import TOKEN_BYTES, Access, is_loopback

@@ -23,13 +23,13 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.commands import OperatorCommand
-from gossamer.errors import GossamerError, UsageError, as_our_error, damage_of
-from gossamer.events import masked_values
-from gossamer.figures import Figures
-from gossamer.inspect.reader import CrawlReader
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.runtime.control_socket import QueryClient
+from gossamer.model.commands import OperatorCommand
+from gossamer.model.errors import GossamerError, UsageError, as_our_error, damage_of
+from gossamer.model.events import masked_values
+from gossamer.model.figures import Figures
+from gossamer.reading.cluster import SharedReader
+from gossamer.reading.folder import CrawlReader
+from gossamer.runtime.session.control_socket import QueryClient
 
 T = TypeVar("T")
 View: TypeAlias = CrawlReader | SharedReader

@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from gossamer import __version__
-from gossamer.figures import Figures
-from gossamer.inspect.shared_reader import SharedReader
-from gossamer.inspect.view import CrawlView
+from gossamer.model.figures import Figures
+from gossamer.reading.cluster import SharedReader
+from gossamer.reading.view import CrawlView
 from gossamer.settings.changes import CHANGEABLE
 from gossamer.settings.load import WITH_PASSWORDS, completed
 from gossamer.settings.model import Settings, options

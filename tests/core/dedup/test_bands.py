@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.dedup.bands import MAX_CANDIDATES, MAX_EQUAL, PlainBandTable
-from gossamer.kernel import Bands, kernel
+from gossamer.foundation.kernel import Bands, kernel
 
 MAKERS: list[Callable[[], Bands]] = [PlainBandTable, *([kernel.band_table] if kernel is not None else [])]
 tables = pytest.mark.parametrize("make", MAKERS)

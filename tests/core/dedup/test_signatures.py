@@ -12,8 +12,8 @@ from xxhash import xxh32_intdigest
 from gossamer.core.dedup import minhash, simhash
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.dedup.shingles import MAX_CHARS, shingle_hashes, words_of
-from gossamer.kernel import Kernel
-from gossamer.kernel import kernel as compiled
+from gossamer.foundation.kernel import Kernel
+from gossamer.foundation.kernel import kernel as compiled
 from tests.amount import amount
 from tests.core.dedup.texts import text, with_changes
 

@@ -14,7 +14,7 @@ from gossamer.core.revisit.text_change import (
     sketch_of,
     word_pairs,
 )
-from gossamer.kernel import kernel
+from gossamer.foundation.kernel import kernel
 from tests.amount import amount
 from tests.core.dedup.texts import text as words_of
 

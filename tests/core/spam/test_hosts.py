@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.core.spam.hosts import MAX_TEMPLATES, Level, count_template, has_made_name, judge_host
-from gossamer.state import SpamTally
+from gossamer.model.state import SpamTally
 
 
 def tally(spam: int, pages: int, *, near: int = 0, hosts: int = 0, made: int = 0) -> SpamTally:

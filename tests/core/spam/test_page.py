@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from gossamer.core.spam.page import MIN_HIDDEN_DOMAINS, Signal, doorway, judge_page, verdict_of
-from gossamer.parse.html import parse_html
-from gossamer.records import SpamVerdict
-from gossamer.sim.spam_words import ENGLISH, lexicon
-from gossamer.sim.spam_words import prose as honest_prose
+from gossamer.model.records import SpamVerdict
+from gossamer.parse.html.html import parse_html
+from tests.support.sites.spam_words import ENGLISH, lexicon
+from tests.support.sites.spam_words import prose as honest_prose
 
 WORDS = (
     "river harbour window letter garden music stone winter travel paper engine bridge summer kitchen forest history "

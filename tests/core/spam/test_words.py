@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core.spam.words import HEAD_WORDS, Repetition, plain_repetition
-from gossamer.kernel import words_kernel
+from gossamer.foundation.kernel import words_kernel
 from tests.amount import amount
 
 COUNTERS = [plain_repetition, *([words_kernel.repetition] if words_kernel is not None else [])]

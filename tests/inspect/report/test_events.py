@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.events import Event, EventName
-from gossamer.figures import Totals
-from gossamer.inspect.report.events import EventFigures
-from gossamer.inspect.runs import read_runs
+from gossamer.model.events import Event, EventName
+from gossamer.model.figures import Totals
+from gossamer.reading.requests.runs import read_runs
+from gossamer.report.events import EventFigures
 from tests.inspect.folders import event, write_events
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.url import link_to
-from gossamer.figures import Figures, Totals
-from gossamer.inspect.report import findings
-from gossamer.inspect.report.build import build_report
-from gossamer.inspect.report.html import render_html
-from gossamer.inspect.report.record import DescriptionFigures, FindingFigures, Report, SharedText
-from gossamer.inspect.report.terminal import render_text
-from gossamer.records import Outcome, QueuedUrl, UrlState
+from gossamer.core.url.forms import link_to
+from gossamer.model.figures import Figures, Totals
+from gossamer.model.records import Outcome, QueuedUrl, UrlState
+from gossamer.report import findings
+from gossamer.report.build import build_report
+from gossamer.report.html import render_html
+from gossamer.report.record import DescriptionFigures, FindingFigures, Report, SharedText
+from gossamer.report.terminal import render_text
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
 from tests.inspect.folders import said

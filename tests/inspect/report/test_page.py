@@ -10,16 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.url import link_to
-from gossamer.events import EventName
-from gossamer.figures import Figures, Totals
-from gossamer.inspect.report.build import build_report
-from gossamer.inspect.report.html import render_html
-from gossamer.inspect.report.page import breakable
-from gossamer.inspect.report.record import Point, Report
-from gossamer.inspect.report.svg import Series, line_chart
-from gossamer.inspect.report.terminal import render_text
-from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.core.url.forms import link_to
+from gossamer.model.events import EventName
+from gossamer.model.figures import Figures, Totals
+from gossamer.model.records import HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.report.build import build_report
+from gossamer.report.html import render_html
+from gossamer.report.page import breakable
+from gossamer.report.record import Point, Report
+from gossamer.report.svg import Series, line_chart
+from gossamer.report.terminal import render_text
 from tests.inspect.folders import Crawled, event, finished, small_web, stopped, write_events
 
 __all__ = ["finished", "small_web", "stopped"]

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from gossamer.backends.memory.ledger import MemoryLedger
-from gossamer.core.url import link_to
-from gossamer.events import EventName
-from gossamer.figures import Figures, Totals
-from gossamer.inspect.report.build import build_report, write_report
-from gossamer.inspect.report.html import render_html
-from gossamer.inspect.report.record import Report
-from gossamer.inspect.report.terminal import COLUMNS, render_text, table
-from gossamer.records import DomainRecord, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.core.url.forms import link_to
+from gossamer.model.events import EventName
+from gossamer.model.figures import Figures, Totals
+from gossamer.model.records import DomainRecord, HostRecord, Outcome, QueuedUrl, UrlState
+from gossamer.report.build import build_report, write_report
+from gossamer.report.html import render_html
+from gossamer.report.record import Report
+from gossamer.report.terminal import COLUMNS, render_text, table
 from gossamer.settings.model import Settings
 from tests.inspect.folders import Crawled, event, finished, small_web, stopped, write_events
 

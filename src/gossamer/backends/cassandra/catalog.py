@@ -16,14 +16,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from gossamer import failpoints
 from gossamer.backends.cassandra import writing
 from gossamer.backends.cassandra.connect import MissingTableError, Ring, shown
 from gossamer.backends.cassandra.letters import KnownLetters, Letter
 from gossamer.backends.cassandra.sorting import sorted_rows
 from gossamer.backends.cassandra.writing import Shape, Table, bucket_of, host_part
-from gossamer.core.url import host_of
-from gossamer.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.core.url.forms import host_of
+from gossamer.foundation import failpoints
+from gossamer.model.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import (
     CatalogChanges,
     CatalogHost,
@@ -33,7 +34,6 @@ from gossamer.ports.catalog_store import (
     HostCounts,
     VisitKey,
 )
-from gossamer.records import UrlId
 
 FORMAT = 1
 TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")

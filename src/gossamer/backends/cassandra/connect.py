@@ -30,7 +30,7 @@ from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPoli
 from cassandra.query import PreparedStatement
 from msgspec import Struct
 
-from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
+from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageError
 
 CONNECT_S = 5.0
 ANSWER_S = 10.0

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from gossamer.backends.cassandra.connect import Ring
 from gossamer.backends.cassandra.writing import bucket_of, host_part
-from gossamer.records import UrlId
+from gossamer.model.records import UrlId
 
 MAX_READ = 1000  # letters of a host that are remembered
 MAX_HOSTS = 50_000

@@ -7,7 +7,7 @@ from contextlib import closing
 from gossamer.backends.cassandra.catalog import CassandraCatalog
 from gossamer.backends.cassandra.connect import Ring
 from gossamer.backends.cassandra.writing import DEFAULT_BUCKETS, MAX_BUCKETS
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.ports.setup import SetupOptions
 
 

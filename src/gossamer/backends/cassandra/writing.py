@@ -16,8 +16,8 @@ from cassandra.query import BatchStatement, BatchType
 from msgspec import Struct
 
 from gossamer.backends.cassandra.connect import Ring
+from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import CatalogHost, CatalogPage, DeadLetter
-from gossamer.records import UrlId
 
 DEFAULT_BUCKETS = 16
 MAX_BUCKETS = 1024

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 EXPECTED = "expected kafka://host:port,…/NAME?cassandra=host:port,…/keyspace"
 KAFKA_PASSWORD, CASSANDRA_PASSWORD = "GOSSAMER_KAFKA_PASSWORD", "GOSSAMER_CASSANDRA_PASSWORD"

@@ -9,8 +9,8 @@ import msgspec
 
 from gossamer.backends.kafka.database import Database
 from gossamer.backends.kafka.record import Record
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.address_pool import SharedAddress, is_new
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.politeness.address_pool import SharedAddress, is_new
 from gossamer.ports.shared_ledger import NodeId
 
 _READ = "SELECT version, body FROM addresses WHERE crawl = ? AND address = ?"

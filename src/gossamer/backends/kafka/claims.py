@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gossamer.backends.kafka.database import Database
 from gossamer.backends.kafka.leases import Leases
-from gossamer.errors import EngineUnavailableError
+from gossamer.model.errors import EngineUnavailableError
 from gossamer.ports.shared_ledger import NodeId
 
 TRIES = 50

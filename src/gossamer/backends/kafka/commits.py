@@ -21,16 +21,16 @@ import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer import failpoints
 from gossamer.backends.kafka.database import Database, Statement, int_bytes, long_bytes
 from gossamer.backends.kafka.layout import Layout
 from gossamer.backends.kafka.leases import Lease, Leases
 from gossamer.backends.kafka.pages import StoredPages
 from gossamer.backends.kafka.record import Record
 from gossamer.backends.kafka.rows import ShardRows
-from gossamer.errors import GossamerError
+from gossamer.foundation import failpoints
+from gossamer.model.errors import GossamerError
+from gossamer.model.records import Similar, UrlId
 from gossamer.ports.shared_ledger import Commit, NodeId
-from gossamer.records import Similar, UrlId
 
 CHUNK_BYTES = 256 << 10
 _ZSTD_LEVEL = 1

@@ -37,7 +37,7 @@ from cassandra.pool import NoConnectionsAvailable
 from cassandra.query import BatchStatement, BatchType, PreparedStatement, tuple_factory
 
 from gossamer.backends.kafka.address import Place
-from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
+from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageError
 
 Fields: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[bool, bytes, list[bytes]]  # of a batch: prepared, its id, values as they are sent

@@ -17,10 +17,10 @@ from gossamer.backends.kafka.leases import Lease, Leases
 from gossamer.backends.kafka.owners import Owners
 from gossamer.backends.kafka.record import Record
 from gossamer.backends.kafka.topic import Topic
-from gossamer.core.ending import why_over
-from gossamer.core.identity import SHARD_COUNT
+from gossamer.core.cluster.ending import why_over
+from gossamer.core.url.identity import SHARD_COUNT
+from gossamer.model.state import CrawlRecord
 from gossamer.ports.shared_ledger import NodeId
-from gossamer.state import CrawlRecord
 
 
 class Ending:

@@ -12,8 +12,8 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from gossamer.core.identity import SHARD_COUNT, key_ranges, shard_of
-from gossamer.errors import UsageError
+from gossamer.core.url.identity import SHARD_COUNT, key_ranges, shard_of
+from gossamer.model.errors import UsageError
 
 MAX_PARTITIONS, MAX_BUCKETS = 1024, 256
 DIVIDED = frozenset({"urls", "queue", "changes"})  # tables with a row per URL

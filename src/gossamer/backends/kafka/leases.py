@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.backends.kafka.database import Database, Fields
-from gossamer.errors import LeaseLostError, NodeNameTakenError
-from gossamer.figures import Totals
+from gossamer.model.errors import LeaseLostError, NodeNameTakenError
+from gossamer.model.figures import Totals
+from gossamer.model.state import NodeStatus
 from gossamer.ports.shared_ledger import NodeId, NodeView
-from gossamer.state import NodeStatus
 
 _COLUMNS = (
     "lease_s, lease_until, is_over, commit_number, claimed, pages, domains, answer, journal, "

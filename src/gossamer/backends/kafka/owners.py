@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gossamer.backends.kafka.database import Database, int_bytes
 from gossamer.backends.kafka.layout import Layout
-from gossamer.errors import EngineUnavailableError
+from gossamer.model.errors import EngineUnavailableError
 from gossamer.ports.shared_ledger import NodeId
 
 TRIES = 50

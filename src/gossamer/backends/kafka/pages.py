@@ -15,8 +15,8 @@ from gossamer.backends.kafka.database import Database, Statement, int_bytes
 from gossamer.backends.kafka.layout import Layout
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import MAX_EQUAL, NearPages, bands_of
+from gossamer.model.records import Similar, UrlId
 from gossamer.ports import Row
-from gossamer.records import Similar, UrlId
 
 _ADD_CONTENT = "INSERT INTO contents (crawl, part, hash, page) VALUES (?, ?, ?, ?) IF NOT EXISTS"
 _CONTENTS = "SELECT hash, page FROM contents WHERE crawl = ? AND part = ? AND hash IN ?"

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from gossamer.backends.kafka.database import Database
 from gossamer.backends.kafka.layout import Layout
-from gossamer.core.record_additions import Additions, extended
-from gossamer.errors import UsageError
-from gossamer.state import CrawlRecord
+from gossamer.core.cluster.record_additions import Additions, extended
+from gossamer.model.errors import UsageError
+from gossamer.model.state import CrawlRecord
 
 FORMAT = 1  # of the tables
 _READ = "SELECT format, version, body, ended, partitions, buckets FROM crawls WHERE crawl = ?"

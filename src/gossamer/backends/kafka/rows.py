@@ -11,9 +11,9 @@ from cassandra import ReadFailure
 
 from gossamer.backends.kafka.database import Database, Fields, Statement, int_bytes, long_bytes
 from gossamer.backends.kafka.layout import Layout
-from gossamer.core.readable_rows import READABLE, readable, stored
-from gossamer.core.rows import SHARDED
-from gossamer.errors import EngineUnavailableError
+from gossamer.core.ledger.readable_rows import READABLE, readable, stored
+from gossamer.core.ledger.rows import SHARDED
+from gossamer.model.errors import EngineUnavailableError
 from gossamer.ports import Row
 
 PLAIN = tuple(table for table in SHARDED if table not in READABLE)

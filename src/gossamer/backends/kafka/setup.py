@@ -16,7 +16,7 @@ from gossamer.backends.kafka.database import Database, require_version
 from gossamer.backends.kafka.layout import Layout, check_layout
 from gossamer.backends.kafka.rows import schema_of_plain_tables
 from gossamer.backends.kafka.topic import MAX_MESSAGE_BYTES, REQUEST_S, Topic
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.ports.setup import DEFAULT_PARTITIONS, SetupOptions
 
 

@@ -28,8 +28,10 @@ from gossamer.backends.kafka.leases import Copy, Lease
 from gossamer.backends.kafka.owners import Owned, Owner, Owners
 from gossamer.backends.kafka.record import Record
 from gossamer.backends.kafka.topic import Reader, Topic
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.errors import LeaseLostError
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.model.errors import LeaseLostError
+from gossamer.model.records import UrlId
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import (
     Commit,
@@ -41,8 +43,6 @@ from gossamer.ports.shared_ledger import (
     NodeView,
     Ownership,
 )
-from gossamer.records import UrlId
-from gossamer.state import CrawlRecord, NodeStatus
 
 BUFFER_BYTES = 8 << 20  # of links that wait for a commit, before more are read
 POSITIONS_EVERY = 256  # messages: then positions of shards without links are stored too

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec, TopicMe
 
 from gossamer.backends.kafka.address import KAFKA_PASSWORD, Place
 from gossamer.backends.kafka.layout import Layout
-from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
+from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageError
 
 Part: TypeAlias = tuple[int, bytes, bool]  # shard, links, whether they go on in the next message
 MAX_MESSAGE_BYTES = 16 << 20  # that the topic takes

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from gossamer.backends.kafka_feed.topic import ANSWER_S, KafkaTopic
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.setup import DEFAULT_PARTITIONS, SetupOptions
 
 MAX_MESSAGE_BYTES = 16 << 20  # a document has 1,000,000 characters of text, 10,000 links and 500 headings at most

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from gossamer.errors import GossamerError, StoreUnavailableError, UsageError
+from gossamer.model.errors import GossamerError, StoreUnavailableError, UsageError
 from gossamer.ports.document_topic import FeedMessage
 
 ANSWER_S = 10.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from gossamer.backends.local.store import Item, Store
-from gossamer.core.identity import shard_of, shard_range
+from gossamer.core.url.identity import shard_of, shard_range
 
 T = TypeVar("T")
 

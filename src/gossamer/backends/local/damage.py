@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
+from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError
 
 try:
     from gossamer.backends.local import _damage

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gossamer.backends.local.store import DATA_FILE
-from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError, UsageError
+from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError, FolderBusyError, UsageError
 
 SETTINGS_FILE = "crawl.toml"
 SEEDS_FILE = "seeds.txt"  # one per line, as `gossamer crawl` takes them

@@ -1,6 +1,6 @@
 """The ledger of one machine: LMDB in `state/`, group commit, one owner.
 
-The format is in `core/rows`. Invariants: a URL is in `queue` exactly while its state is QUEUED;
+The format is in `core/ledger/rows`. Invariants: a URL is in `queue` exactly while its state is QUEUED;
 what was returned by `admit` is in `urls`. Reads go through the changes that are not committed yet
 (`store`). A host's record is shared with the frontier, live, and written as it is when a commit is sealed.
 Costs: `admit` about 3 µs for a new URL, 1.5 for a known one; a commit of 500 pages with
@@ -22,13 +22,13 @@ from gossamer.backends.local.near_dup import SignatureTable
 from gossamer.backends.local.shard_states import ShardStates
 from gossamer.backends.local.store import SealedStore, Store
 from gossamer.backends.local.swapped_out import SwappedOut
-from gossamer.core import rows
-from gossamer.core.catalog import queued_from, record_of
-from gossamer.core.identity import domain_id, host_id, shard_range
-from gossamer.core.rows import encode
-from gossamer.core.tables import RECORD_TABLES, Record, RecordTable
-from gossamer.errors import CorruptFolderError, UsageError
-from gossamer.records import (
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.catalog import queued_from, record_of
+from gossamer.core.ledger.rows import encode
+from gossamer.core.ledger.tables import RECORD_TABLES, Record, RecordTable
+from gossamer.core.url.identity import domain_id, host_id, shard_range
+from gossamer.model.errors import CorruptFolderError, UsageError
+from gossamer.model.records import (
     Change,
     ChangeKind,
     ContentRecord,
@@ -43,7 +43,7 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, Row, ShardState
+from gossamer.model.state import CrawlState, Row, ShardState
 
 _TABLES = (*rows.TABLES, digest_log.TABLE)
 _GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2} | {  # bytes of a key, by table

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from gossamer.backends.local.store import Store
 from gossamer.core.dedup.index import NearIndex, NewestIndex, index_of
-from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
-from gossamer.records import Similar, UrlId
+from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError
+from gossamer.model.records import Similar, UrlId
 
 TABLE = "signatures"
 META_KEY = b"signatures"

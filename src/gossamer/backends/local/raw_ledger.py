@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from gossamer.backends.local.store import Store
-from gossamer.core import rows
+from gossamer.core.ledger import rows
 from gossamer.ports import Row
 
 _MARK = b"migration"

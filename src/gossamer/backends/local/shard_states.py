@@ -12,10 +12,10 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from gossamer.backends.local.store import Item, Store
-from gossamer.core.identity import shard_of, shard_prefix
-from gossamer.core.rows import change_key, decode_change, decode_shard, encode, encode_change
-from gossamer.records import Change, ChangeKind, UrlId
-from gossamer.state import ShardState
+from gossamer.core.ledger.rows import change_key, decode_change, decode_shard, encode, encode_change
+from gossamer.core.url.identity import shard_of, shard_prefix
+from gossamer.model.records import Change, ChangeKind, UrlId
+from gossamer.model.state import ShardState
 
 _CHUNK = 64  # entries of one shard that are read at a time while shards are merged
 

@@ -34,12 +34,12 @@ from typing import Any, Final, TypeAlias
 
 import lmdb
 
-from gossamer import failpoints
 from gossamer.backends.local import damage
-from gossamer.core.identity import shard_of
-from gossamer.core.rows import SHARDED, UNSHARDED
-from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError
-from gossamer.state import Row
+from gossamer.core.ledger.rows import SHARDED, UNSHARDED
+from gossamer.core.url.identity import shard_of
+from gossamer.foundation import failpoints
+from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError
+from gossamer.model.state import Row
 
 DATA_FILE: Final = "data.mdb"
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used

@@ -10,8 +10,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from gossamer.backends.local.store import Store
-from gossamer.core.identity import host_id, shard_of, shard_prefix
-from gossamer.core.rows import due_us_of, microseconds, swapped_out_key
+from gossamer.core.ledger.rows import due_us_of, microseconds, swapped_out_key
+from gossamer.core.url.identity import host_id, shard_of, shard_prefix
 
 TABLE = "swapped_out"
 _ALL = 1 << 30

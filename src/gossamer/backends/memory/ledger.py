@@ -1,6 +1,6 @@
 """The ledger in memory: for the simulator, for tests, and as the simplest implementation of the contract.
 
-Every table is a dict from the row's key (`core/rows`) to the object itself; what was changed since the
+Every table is a dict from the row's key (`core/ledger/rows`) to the object itself; what was changed since the
 last seal is encoded only if the rows of a commit are requested.
 """
 
@@ -13,15 +13,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer.core import rows
-from gossamer.core.catalog import queued_from, record_of
 from gossamer.core.dedup.index import NearIndex, index_of
-from gossamer.core.identity import domain_id, shard_of, shard_prefix
-from gossamer.core.identity import host_id as id_of_host
-from gossamer.core.tables import Record, RecordTable
-from gossamer.core.url import host_of
-from gossamer.ports import Row
-from gossamer.records import (
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.catalog import queued_from, record_of
+from gossamer.core.ledger.tables import Record, RecordTable
+from gossamer.core.url.forms import host_of
+from gossamer.core.url.identity import domain_id, shard_of, shard_prefix
+from gossamer.core.url.identity import host_id as id_of_host
+from gossamer.model.records import (
     Change,
     ChangeKind,
     ContentRecord,
@@ -36,7 +35,8 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, ShardState
+from gossamer.model.state import CrawlState, ShardState
+from gossamer.ports import Row
 
 _SHARDED = frozenset(rows.SHARDED)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from gossamer.errors import StoreUnavailableError
+from gossamer.model.errors import StoreUnavailableError
 from gossamer.ports.object_store import MIN_PART_BYTES, Part, StoredObject
 
 

@@ -13,18 +13,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gossamer.backends.memory.shared_pages import SharedPages
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.address_pool import SharedAddress, is_new
-from gossamer.core.ending import why_over
-from gossamer.core.identity import SHARD_COUNT, shard_of
-from gossamer.core.record_additions import extended
-from gossamer.core.rows import SHARDED
-from gossamer.errors import LeaseLostError, NodeNameTakenError
-from gossamer.figures import Totals
+from gossamer.core.cluster.ending import why_over
+from gossamer.core.cluster.record_additions import extended
+from gossamer.core.ledger.rows import SHARDED
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.politeness.address_pool import SharedAddress, is_new
+from gossamer.core.url.identity import SHARD_COUNT, shard_of
+from gossamer.model.errors import LeaseLostError, NodeNameTakenError
+from gossamer.model.figures import Totals
+from gossamer.model.records import UrlId
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Member, Membership, Message, NodeId, NodeView, Ownership
-from gossamer.records import UrlId
-from gossamer.state import CrawlRecord, NodeStatus
 
 _SLICE = 1000  # rows
 

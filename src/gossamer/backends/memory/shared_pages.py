@@ -8,9 +8,9 @@ from msgspec import Struct, field
 
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import NearPages, bands_of
+from gossamer.model.records import Similar, UrlId
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore
-from gossamer.records import Similar, UrlId
 
 
 class SharedPages(Struct):

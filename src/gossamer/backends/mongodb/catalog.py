@@ -22,9 +22,10 @@ from pymongo import ASCENDING, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from gossamer import failpoints
 from gossamer.backends.mongodb.connect import CONNECT_S, Document, name_of, open_database, refusal, unavailable
-from gossamer.errors import UsageError
+from gossamer.foundation import failpoints
+from gossamer.model.errors import UsageError
+from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import (
     CatalogChanges,
     CatalogHost,
@@ -35,7 +36,6 @@ from gossamer.ports.catalog_store import (
     VisitKey,
 )
 from gossamer.ports.page_store import visit_name
-from gossamer.records import UrlId
 
 FORMAT = 1
 _ROWS = ("pages", "dead_letters", "hosts")

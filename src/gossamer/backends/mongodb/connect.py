@@ -19,7 +19,7 @@ from pymongo.errors import (
     PyMongoError,
 )
 
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.model.errors import StoreUnavailableError, UsageError
 
 Document: TypeAlias = dict[str, Any]
 CONNECT_S = 3.0

@@ -18,7 +18,6 @@ from pymongo import ASCENDING, DeleteMany, DeleteOne, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from gossamer import failpoints
 from gossamer.backends.mongodb.connect import (
     CHOOSE_S,
     CONNECT_S,
@@ -29,7 +28,8 @@ from gossamer.backends.mongodb.connect import (
     unavailable,
 )
 from gossamer.backends.mongodb.documents import MAX_PART_BYTES, content_documents, metadata_document, part_id
-from gossamer.errors import UsageError
+from gossamer.foundation import failpoints
+from gossamer.model.errors import UsageError
 from gossamer.ports.page_store import PageCopy, StoredBody, StoredVisit
 
 METADATA, CONTENT = "metadata", "content"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 
 Parameters: TypeAlias = dict[str, str | int]
 _DEFAULTS: Mapping[str, str | int] = {

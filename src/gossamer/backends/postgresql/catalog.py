@@ -15,10 +15,11 @@ from typing import Any, LiteralString, TypeVar
 from msgspec import Struct
 from psycopg import sql
 
-from gossamer import failpoints
 from gossamer.backends.postgresql.address import parameters_of, shown
 from gossamer.backends.postgresql.connections import Bytes, Connection, Connections
-from gossamer.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.foundation import failpoints
+from gossamer.model.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import (
     CatalogChanges,
     CatalogHost,
@@ -28,7 +29,6 @@ from gossamer.ports.catalog_store import (
     HostCounts,
     VisitKey,
 )
-from gossamer.records import UrlId
 from gossamer.settings.stores import DEFAULT_SCHEMA
 
 FORMAT = 1

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gossamer.backends.postgresql.address import Parameters, parameters_of, shown
 from gossamer.backends.postgresql.database import Database
 from gossamer.backends.postgresql.shared_ledger import PostgresSharedLedger
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.ports.shared_ledger import SharedLedger
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,50}")  # a schema's name has at most 63 bytes

@@ -13,7 +13,7 @@ from psycopg import errors, sql
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from gossamer.errors import EngineUnavailableError, GossamerError, UsageError
+from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageError
 
 MAX_IDLE = 8
 MIN_VERSION = 130_000

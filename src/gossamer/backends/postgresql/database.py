@@ -9,8 +9,8 @@ from typing import Any
 from psycopg import sql
 
 from gossamer.backends.postgresql.connections import Connection, Connections
-from gossamer.core.readable_rows import READABLE
-from gossamer.core.rows import SHARDED
+from gossamer.core.ledger.readable_rows import READABLE
+from gossamer.core.ledger.rows import SHARDED
 
 OTHERS = tuple(table for table in SHARDED if table not in READABLE)
 

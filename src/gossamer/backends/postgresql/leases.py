@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from gossamer.backends.postgresql.connections import Bytes, Connection
 from gossamer.backends.postgresql.database import Database
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.address_pool import SharedAddress, is_new
-from gossamer.core.ending import why_over
-from gossamer.core.identity import SHARD_COUNT
-from gossamer.core.record_additions import Additions, extended
-from gossamer.errors import LeaseLostError, NodeNameTakenError, UsageError
-from gossamer.figures import Totals
+from gossamer.core.cluster.ending import why_over
+from gossamer.core.cluster.record_additions import Additions, extended
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.politeness.address_pool import SharedAddress, is_new
+from gossamer.core.url.identity import SHARD_COUNT
+from gossamer.model.errors import LeaseLostError, NodeNameTakenError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports.shared_ledger import (
     Member,
     Membership,
@@ -28,7 +29,6 @@ from gossamer.ports.shared_ledger import (
     NodeView,
     Ownership,
 )
-from gossamer.state import CrawlRecord, NodeStatus
 
 FORMAT = 1  # of the tables
 _to_json = msgspec.json.Encoder().encode

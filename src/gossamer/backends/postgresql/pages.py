@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from gossamer.backends.postgresql.connections import Bytes, Connection
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import MAX_EQUAL, NearPages, bands_of
+from gossamer.model.records import Similar, UrlId
 from gossamer.ports import Row
-from gossamer.records import Similar, UrlId
 
 _ID_BYTES = 16
 _ADD_CONTENTS = (

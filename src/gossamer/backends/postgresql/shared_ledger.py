@@ -21,10 +21,10 @@ from gossamer.backends.postgresql import pages as stored_pages
 from gossamer.backends.postgresql.connections import Bytes, Connection
 from gossamer.backends.postgresql.leases import Leases, LockedNode
 from gossamer.backends.postgresql.table_rows import ROWS_AT_ONCE, read_rows, write_rows
-from gossamer.errors import LeaseLostError
+from gossamer.model.errors import LeaseLostError
+from gossamer.model.records import UrlId
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, KnownBefore, Message, NodeId
-from gossamer.records import UrlId
 
 _SHARDS_AT_ONCE = 64
 _MESSAGES_AT_ONCE = 1000

@@ -13,9 +13,9 @@ from typing import Any
 from psycopg import sql
 
 from gossamer.backends.postgresql.connections import Bytes, Connection
-from gossamer.core import rows
-from gossamer.core.identity import key_ranges
-from gossamer.core.readable_rows import READABLE, readable, stored
+from gossamer.core.ledger import rows
+from gossamer.core.ledger.readable_rows import READABLE, readable, stored
+from gossamer.core.url.identity import key_ranges
 from gossamer.ports import Row
 
 ROWS_AT_ONCE = 10_000

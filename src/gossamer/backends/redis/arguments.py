@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.keys import changes_of
-from gossamer.core.record_additions import extended
-from gossamer.errors import UsageError
+from gossamer.core.cluster.record_additions import extended
+from gossamer.model.errors import UsageError
+from gossamer.model.state import CrawlRecord
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, Member, Membership, Message, NodeId
-from gossamer.state import CrawlRecord
 
 HashChanges = dict[str, tuple[list[bytes], list[bytes]]]  # hash -> (field, value...) to set, fields to remove
 to_json = msgspec.json.Encoder().encode

@@ -31,7 +31,7 @@ from redis.exceptions import (
 
 from gossamer.core.dedup.index import MIN_SIMILARITY
 from gossamer.core.dedup.minhash import LANES
-from gossamer.errors import (
+from gossamer.model.errors import (
     EngineUnavailableError,
     GossamerError,
     LeaseLostError,

@@ -32,13 +32,13 @@ from gossamer.backends.redis.near_pages import StoredNearPages
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.settling import Settling, apply_call
+from gossamer.core.cluster.record_additions import Additions, extended
 from gossamer.core.dedup.minhash import LANES
-from gossamer.core.record_additions import Additions, extended
-from gossamer.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.records import Similar
+from gossamer.model.state import NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
-from gossamer.records import Similar
-from gossamer.state import NodeStatus
 
 _LETTERS_AT_ONCE = 20
 JOURNAL_COMMITS, JOURNAL_BYTES = 64, 32 << 20  # kept per node and server: the last ones

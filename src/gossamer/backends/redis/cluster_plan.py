@@ -17,11 +17,11 @@ from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.arguments import HashChanges
 from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.near_pages import signatures_key
+from gossamer.core.cluster.record_additions import NOTHING, Additions
 from gossamer.core.dedup.shared_pages import Nearest
-from gossamer.core.record_additions import NOTHING, Additions
+from gossamer.model.records import UrlId
+from gossamer.model.state import CrawlRecord
 from gossamer.ports.shared_ledger import Commit
-from gossamer.records import UrlId
-from gossamer.state import CrawlRecord
 
 encode = msgspec.msgpack.Encoder().encode
 decode_similar = msgspec.msgpack.Decoder(list[Nearest]).decode

@@ -24,7 +24,7 @@ from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.errors import EngineUnavailableError, UsageError
+from gossamer.model.errors import EngineUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.core import rows
-from gossamer.core.identity import id_in_shard
-from gossamer.core.url import host_of
+from gossamer.core.ledger import rows
+from gossamer.core.url.forms import host_of
+from gossamer.core.url.identity import id_in_shard
+from gossamer.model.records import DomainRecord, HostRecord, RobotsRecord
 from gossamer.ports import Row
-from gossamer.records import DomainRecord, HostRecord, RobotsRecord
 
 Change = tuple[str, bytes, bytes | None]  # hash, field, value; None removes the field
 _to_json = msgspec.json.Encoder().encode

@@ -12,7 +12,7 @@ from gossamer.backends.redis import ranges
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.ranges import KeyRanges
 from gossamer.core.dedup.shared_pages import Nearest, NearPages, bands_of
-from gossamer.records import UrlId
+from gossamer.model.records import UrlId
 
 ID = 16
 

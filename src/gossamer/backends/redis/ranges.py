@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.core.identity import SHARD_COUNT
-from gossamer.records import UrlId
+from gossamer.core.url.identity import SHARD_COUNT
+from gossamer.model.records import UrlId
 
 SHARD_BITS = 6
 PART_BITS = 2  # 256 hashes of contents: 4 per range

@@ -18,14 +18,14 @@ from gossamer.backends.redis.calls import Argument, ServerCalls
 from gossamer.backends.redis.keys import rows_of
 from gossamer.backends.redis.packing import RowPacking
 from gossamer.backends.redis.whole import WholeCrawl
-from gossamer.core.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.identity import shard_of
-from gossamer.errors import LeaseLostError, UsageError
-from gossamer.figures import Totals
+from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
+from gossamer.core.url.identity import shard_of
+from gossamer.model.errors import LeaseLostError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.records import UrlId
+from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, Membership, NodeId, NodeView, Ownership
-from gossamer.records import UrlId
-from gossamer.state import CrawlRecord, NodeStatus
 
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
 _status = msgspec.json.Decoder(NodeStatus).decode

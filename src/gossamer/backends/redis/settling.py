@@ -23,8 +23,8 @@ from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_plan import Plan, decode_plan
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
-from gossamer.core.record_additions import Additions
-from gossamer.errors import GossamerError
+from gossamer.core.cluster.record_additions import Additions
+from gossamer.model.errors import GossamerError
 
 Applied = dict[int, dict[str, int]]  # range -> node -> its last commit there
 

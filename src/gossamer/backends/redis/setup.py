@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from gossamer.backends.redis.connect import RedisAddress, connect, server_version, without_password
-from gossamer.errors import UsageError
+from gossamer.model.errors import UsageError
 from gossamer.ports.setup import SetupOptions
 
 MIN_VERSION = 7

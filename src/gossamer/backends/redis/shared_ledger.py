@@ -17,10 +17,10 @@ from gossamer.backends.redis.calls import RecordChangedError, ServerCalls
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.core.dedup.bands import BANDS, band_keys
 from gossamer.core.dedup.minhash import LANES
+from gossamer.model.records import Similar
+from gossamer.model.state import NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
-from gossamer.records import Similar
-from gossamer.state import NodeStatus
 
 _SHARDS_AT_ONCE = 64
 

@@ -20,7 +20,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
-from gossamer.errors import StoreUnavailableError, UsageError
+from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.object_store import Part, StoredObject
 
 CONNECT_S, READ_S = 4.0, 8.0

@@ -21,7 +21,7 @@ from typing import Final
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
-from gossamer.kernel import Bands, kernel
+from gossamer.foundation.kernel import Bands, kernel
 
 BANDS: Final = 16
 MAX_EQUAL: Final = 32

@@ -12,7 +12,7 @@ from operator import eq
 from typing import Final
 
 from gossamer.core.dedup.shingles import MASK, shingle_hashes
-from gossamer.kernel import kernel
+from gossamer.foundation.kernel import kernel
 
 LANES: Final = 128
 SIGNATURE_BYTES: Final = 4 * LANES

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from gossamer.core.dedup.bands import band_keys
 from gossamer.core.dedup.index import MIN_SIMILARITY
 from gossamer.core.dedup.minhash import LANES, SIGNATURE_BYTES, equal_lanes
-from gossamer.records import UrlId
+from gossamer.model.records import UrlId
 
 MAX_EQUAL = 4  # pages per band: the latest
 MAX_COMPARED = 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from gossamer.core.dedup.shingles import shingle_hashes
-from gossamer.kernel import kernel
+from gossamer.foundation.kernel import kernel
 
 BITS: Final = 64
 

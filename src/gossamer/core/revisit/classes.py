@@ -21,9 +21,9 @@ from math import sqrt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core.patterns import first_match
 from gossamer.core.revisit.interval import MAX_DAYS, MIN_DAYS, delay_interval, freshness_interval
 from gossamer.core.revisit.rate import Rate
+from gossamer.core.url.patterns import first_match
 
 NEWS_PER_DAY = 1.0
 RARE_PER_DAY = 1 / 90

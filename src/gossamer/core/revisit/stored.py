@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from gossamer.core.identity import host_id, shard_of, shard_prefix
 from gossamer.core.revisit.hints import HintKind, HintRecord
 from gossamer.core.revisit.priors import Pool
-from gossamer.records import UrlId
+from gossamer.core.url.identity import host_id, shard_of, shard_prefix
+from gossamer.model.records import UrlId
 
 
 class DueUrl(Struct, array_like=True, gc=False):

@@ -32,7 +32,7 @@ from typing import Final
 from xxhash import xxh32_intdigest
 
 from gossamer.core.dedup.shingles import FOLD, MASK, MAX_CHARS, MIX
-from gossamer.kernel import kernel
+from gossamer.foundation.kernel import kernel
 
 COUNTERS: Final = 64
 SKETCH_BYTES: Final = COUNTERS + 2 + 2 + 2  # counters, number of pairs, prices, title

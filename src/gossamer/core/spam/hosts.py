@@ -18,7 +18,7 @@ from enum import IntEnum, StrEnum
 from msgspec import Struct
 
 from gossamer.core.spam.names import is_machine_made
-from gossamer.state import SpamTally
+from gossamer.model.state import SpamTally
 
 MIN_SPAM = 10  # pages
 MIN_CLEAR_SPAM = 30

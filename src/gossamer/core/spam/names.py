@@ -6,7 +6,7 @@ evidence: see `core/spam/hosts.py` and the signal `link_farm`.
 
 from __future__ import annotations
 
-from gossamer.expressions import expression
+from gossamer.foundation.expressions import expression
 
 MIN_CHAIN_WORDS = 3
 MIN_WORD_LETTERS = 3

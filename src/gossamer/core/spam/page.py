@@ -23,12 +23,12 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from gossamer.core.domains import registrable_domain
 from gossamer.core.spam.names import is_machine_made
 from gossamer.core.spam.words import Repetition, repetition_of
-from gossamer.core.url import host_of, path_of
-from gossamer.exchanges import Document, HiddenPart
-from gossamer.records import SpamVerdict
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of, path_of
+from gossamer.model.exchanges import Document, HiddenPart
+from gossamer.model.records import SpamVerdict
 
 MIN_WORDS = 120
 MAX_VOCABULARY = 0.25

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gossamer.expressions import expression
-from gossamer.kernel import words_kernel
+from gossamer.foundation.expressions import expression
+from gossamer.foundation.kernel import words_kernel
 
 HEAD_BYTES = 3_072
 HEAD_WORDS = 160

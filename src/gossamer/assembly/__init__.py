@@ -1,0 +1,3 @@
+"""How do settings become objects? `run` builds a run by pure functions, `engine` its engine, `access` what requests
+need.
+"""

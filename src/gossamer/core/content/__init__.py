@@ -1,0 +1,1 @@
+"""What do the headers of an answer say: its type, its dates?"""

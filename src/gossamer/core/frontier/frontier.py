@@ -1,0 +1,450 @@
+"""Which URL to fetch next, and when.
+
+Facts go in (URLs found, names resolved, orders ended), decisions come out. It does no I/O: `take_commands` returns
+the I/O to do, and the driver does it before the next call. No method reads a clock: `now` is passed in. Queued
+URLs are in the ledger; a host has only the head of its queue in memory, and a host that has nothing to do leaves
+memory entirely. `next_order` costs O(log hosts).
+
+The parts: `host_table` (hosts in memory and their state), `workbench` (whose turn is it), `outstanding` (orders that
+are out), `page_end` and `robots_requests` (what follows when one ends), `order_maker` (what a host may be asked),
+`queue_removal` (what leaves a queue unfetched), `arrival` (pace), `counts`, and `frontier_view` for readers.
+
+A name look-up uses one of the connections, as a fetch does, so that a crawl with one connection makes the same
+sequence of requests every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappush
+
+from gossamer.core.frontier.counts import Counts
+from gossamer.core.frontier.effects import Command, Denied, Effects, SwapIn
+from gossamer.core.frontier.fetch_end import count_fetch, set_pace
+from gossamer.core.frontier.host_table import HostTable
+from gossamer.core.frontier.limits import FrontierLimits
+from gossamer.core.frontier.order_maker import OrderMaker
+from gossamer.core.frontier.outstanding import Outstanding, OutstandingOrder
+from gossamer.core.frontier.page_end import PageEnd
+from gossamer.core.frontier.priority import Ordering
+from gossamer.core.frontier.queue_removal import QueueRemoval
+from gossamer.core.frontier.view import FrontierView
+from gossamer.core.frontier.visits import Visits
+from gossamer.core.frontier.workbench import HostSlot, HostState, OriginRules
+from gossamer.core.links.introductions import Introductions
+from gossamer.core.politeness.address_crowds import CROWDED, AddressCrowds
+from gossamer.core.politeness.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
+from gossamer.core.politeness.pace import Pace, PaceRule
+from gossamer.core.politeness.shared_addresses import SharedAddresses
+from gossamer.core.robots import answers as robots_state
+from gossamer.core.robots.cache import RobotsCache
+from gossamer.core.robots.requests import RobotsRequests, first_wait_s, unpark_for
+from gossamer.core.url.identity import shard_of
+from gossamer.model.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result
+
+MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
+MAX_ASIDE_S = 86_400.0
+ROOM_EVERY_S = 1.0  # at the limit of pages, with requisites of hosts that are not in memory
+MAX_SWAPPED_IN = 100  # hosts at a time
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
+_READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
+_WORKER_LOST = Outcome.WORKER_LOST
+_IN_LINE = (_READY, _WAITING)
+
+
+class Frontier:
+    """All hosts and their queues, as far as they are in memory."""
+
+    def __init__(self, limits: FrontierLimits, pace: Pace, ordering: Ordering, token: str) -> None:
+        self._limits = self.limits = limits  # `change_limits` changes them
+        self.pace = pace
+        self.counts = Counts(0, 0, 0)
+        self._table = HostTable(limits, ordering)
+        self._outstanding = Outstanding()
+        self._crowds = AddressCrowds(limits)
+        self.addresses = SharedAddresses(self._table, limits)
+        self.introductions = Introductions(limits, self._table.bench.gates.slow)
+        self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
+        self.visits = Visits(self._table, limits, self.counts)
+        self._maker = OrderMaker(
+            self._table, self._outstanding, limits, self.counts, cache=self._robots.cache, visits=self.visits
+        )
+        self._page_end = PageEnd(self._table, limits, self.counts)
+        self.view, self.set_rank = FrontierView(self._table), self._table.set_rank
+        self._removal = QueueRemoval(self._table, self.counts)
+        self.block, self.forget = self._removal.block, self._removal.forget
+        self.ask_robots, self.learn_robots = self._robots.accept, self._robots.learn_elsewhere
+        # Read a dozen times per page.
+        self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
+        self._swapped_out_hosts = 0
+        self._next_swap_in_at = float("inf")
+        self._is_swapping_in = False
+        self._room_made_at, self._max_wait_s = float("-inf"), 0.0
+        self._all_asked_at, self._draining = float("-inf"), self._robots.draining
+
+    # -- limits and shards ---------------------------------------------------------------------
+
+    def change_limits(self, now: float, **changes: float | None) -> None:
+        """Change numbers while the crawl runs. The delays of addresses and domains are fixed for a run."""
+        for name, value in changes.items():
+            if name not in FrontierLimits.__struct_fields__ or name.endswith("delay_s") or name.startswith("has_"):
+                raise ValueError(f"{name}: not a limit that can be changed while a crawl runs")
+            setattr(self._limits, name, value)
+        self._limits.derive()
+        if changes.keys() & {"max_pages_per_host", "max_pages_per_domain"}:
+            for host in list(self._hosts.values()):
+                if host.state is HostState.BUDGET_EXHAUSTED:
+                    self._reschedule(host, now)
+
+    def change_pace(self, rules: Sequence[PaceRule], now: float) -> None:
+        """Change delay and connections of hosts while the crawl runs."""
+        self.pace.change_rules(rules)
+        self._robots.apply_pace(now)
+
+    def continue_crawl(self, now: float, *, was_clean: bool) -> None:
+        """Continue a crawl that ran before: any address or domain may have been contacted just now.
+
+        After an unclean stop this applies to every host too, since it is unknown which one was contacted last.
+        """
+        self._bench.gates.begun_at = now
+        if not was_clean:
+            self._all_asked_at = now
+
+    def drain(self, shards: Collection[int]) -> None:
+        """Make no more orders for hosts of these shards, which are about to be released."""
+        self._draining.update(shards)
+
+    def busy_shards(self) -> set[int]:
+        """Return the shards of the hosts that have orders out."""
+        return self._outstanding.shards()
+
+    def release(self, shards: Collection[int], now: float) -> None:
+        """Forget the hosts of shards that have another owner from now on. None of their orders may be out."""
+        self._draining.difference_update(shards)
+        for host in self._table.of_shards(shards):
+            self._robots.give_up(host, Outcome.CONNECT_FAILED, now)
+            self._table.release(host)
+
+    def set_foreign(self, shards: Collection[int]) -> None:
+        """Set the shards whose hosts other nodes contact; the set may change."""
+        self._robots.foreign = shards
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    def has_host(self, host: str) -> bool:
+        """Return whether a host is in memory."""
+        return host in self._hosts
+
+    def has_room(self) -> bool:
+        """Return whether one more host may be in memory with work to do."""
+        return self._table.has_room()
+
+    def record_of(self, host: str) -> HostRecord | None:
+        """Return the live record of a host in memory."""
+        slot = self._hosts.get(host)
+        return None if slot is None else slot.record
+
+    def load_host(self, record: HostRecord, domain: DomainRecord, robots: dict[str, OriginRules], now: float) -> None:
+        """Load a host into memory, with what the ledger has about it."""
+        if record.name in self._hosts:
+            return
+        host = self._table.enter(record, domain, self.pace.connections(record.name))
+        host.origins = robots
+        self._robots.apply_rules(host)
+        renew_promises(host, self._all_asked_at, now)
+        self._robots.hand_over(host)
+        self._reschedule(host, now)
+
+    def set_swapped_out(self, hosts: int, next_at: float) -> None:
+        """Set how many hosts are swapped out and when the first is due; the ledger counts them."""
+        self._swapped_out_hosts, self._next_swap_in_at = hosts, next_at
+        self._is_swapping_in = False
+
+    def add(self, urls: Sequence[QueuedUrl], now: float) -> None:
+        """Queue URLs that the ledger has admitted, at hosts in memory. Those of others stay in the ledger."""
+        touched: dict[str, HostSlot] = {}
+        max_head = self._table.head_size()
+        counts = self.counts
+        for url in urls:
+            host = self._hosts.get(url.host)
+            if host is None:
+                continue
+            counts.enqueue(host.record)
+            if host.record.parked_until > now and unpark_for(host, url, now):
+                touched[url.host] = host
+            if host.horizon is not None and not host.is_within(url):
+                if host.record.requisites:  # its budget of pages may be used up: it has something to do again
+                    touched[url.host] = host
+                continue
+            head = host.head
+            first = head[0] if head else None
+            if url.not_before > now:
+                host.defer(url)
+            else:
+                heappush(head, (url.priority, url.seq, url.id, url))
+            if len(head) > 2 * max_head:
+                host.trim(max_head)
+            # A URL that does not become the first of its host does not change the host's turn.
+            if first is None or host.head[0] is not first or host.state not in _IN_LINE:
+                touched[url.host] = host
+        for host in touched.values():
+            if host.state is not _BLOCKED and host.in_flight < host.connections:
+                self._reschedule(host, now)
+
+    def read_queue(self, host_name: str, urls: Sequence[QueuedUrl], asked: int, now: float) -> None:
+        """Accept the answer to `ReadQueue`: URLs in the order of the queue."""
+        host = self._hosts[host_name]
+        host.is_reading_queue = False
+        host.horizon = None if len(urls) < asked else urls[-1].position
+        # What was deferred beyond the horizon and is in the head again is also in the ledger.
+        in_head = {entry[2] for entry in host.head}
+        for url in urls:
+            if url.id in host.out or url.id in in_head:
+                continue
+            if url.not_before > now:
+                host.defer(url)
+            else:
+                host.push(url)
+        self._reschedule(host, now)
+
+    @property
+    def robots_cache(self) -> RobotsCache:
+        """The rules of robots.txt files that are in memory."""
+        return self._robots.cache
+
+    def restore_rules(self, host_name: str, origin: str, body: bytes | None, now: float) -> None:
+        """Accept the answer to `ReadRules`: the text of robots.txt, or None if there is none."""
+        host = self._hosts.get(host_name)
+        if host is not None:
+            self._robots.restore_rules(host, origin, body, now)
+
+    def learn_address(
+        self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float
+    ) -> HostRecord | None:
+        """Accept the answer to `Resolve`; return the host if it has to wait because its address has very many."""
+        host = self._resolved(host_name)
+        if host is None:
+            return None
+        record = host.record
+        parked = None
+        if addresses and not record.addresses and not record.fetches:
+            contact_at = self._crowds.first_contact_at(addresses[0], now)
+            if contact_at > now:
+                parked = record
+                record.parked_until = max(record.parked_until, contact_at)
+                record.park_reason = f"{CROWDED}: {addresses[0]} has more than {self._limits.max_hosts_per_address}"
+        record.addresses, record.addresses_until = addresses, expires_at
+        self._reschedule(host, now)
+        return parked
+
+    def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord | None:
+        """Accept the answer to `Resolve` if there is no usable address; return the host if it is still in memory."""
+        host = self._resolved(host_name)
+        if host is None:
+            return None
+        record = host.record
+        record.fetches += 1
+        record.errors += 1
+        if outcome is Outcome.DNS_FAILED:
+            record.robots_tries += 1
+            ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self._limits), now)
+            record.parked_until, record.park_reason = ban.expires_at, error
+        else:
+            self._robots.give_up(host, outcome, now)
+            self._removal.kill_queue(host, outcome, error)
+        self._reschedule(host, now)
+        return record
+
+    def _resolved(self, host_name: str) -> HostSlot | None:
+        self._outstanding.end_lookup(host_name)
+        host = self._hosts.get(host_name)
+        if host is not None:
+            host.is_resolving = False
+        return host
+
+    def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
+        """Record that an order's request is on the wire (only for orders that ask for it)."""
+        out = self._outstanding.get(order_id)
+        if out is None:
+            return
+        host = out.host
+        if host.unsent == order_id:
+            host.unsent = 0
+        arrived = max(out.order.ordered_at, sent_at) + MAX_TRANSIT_S
+        if self._limits.has_gate_delay:
+            self._delay_gates(out, arrived)
+        out.next_at_before = host.record.next_at
+        host.start_delay(arrived)
+        out.next_at_held = host.record.next_at
+        self._reschedule(host, now)
+
+    def _delay_gates(self, out: OutstandingOrder, arrived: float) -> None:
+        is_first_report, out.is_sent = not out.is_sent, True
+        self._bench.gates.record_arrival(out.host, out.order.addresses[0], arrived, is_first_report=is_first_report)
+
+    def complete(self, result: Result, now: float) -> Effects:
+        """Record that an order has ended; return what follows from it."""
+        out = self._outstanding.remove(result.order_id)
+        host, order = out.host, out.order
+        record = host.record
+        # It is unknown what a worker that died sent last: the request counts as sent now.
+        is_lost = result.outcome is _WORKER_LOST
+        asked_at = now if is_lost else max(order.ordered_at, arrived_at(result, record.best_latency_s))
+        if self._limits.has_gate_delay:
+            self._delay_gates(out, asked_at)
+        freed = self._bench.vacate(host, order.addresses[0])
+        if host.unsent == order.id:
+            host.unsent = 0
+        parked_before = record.parked_until
+        count_fetch(record, result, now, is_robots=out.robots is not None)
+        if record.fetches == 1 and result.status and (out.url or host.head):
+            self.introductions.count_answer(out.url or host.head[0][3])
+        effects = Effects(hosts=[record])
+        if out.robots is not None:
+            self._robots.end(host, out.robots, result, effects, now)
+        elif out.url is not None:
+            self._page_end.apply(host, out.url, result, effects, now)
+        if record.parked_until > parked_before and record.parked_until > now:
+            effects.parked_s = record.parked_until - now
+        set_pace(out, asked_at)
+        if out.robots is not None and is_lost:
+            # The answer may have arrived: a Crawl-delay in it is lost with the worker.
+            record.next_at = max(record.next_at, now + UNKNOWN_DELAY_S)
+        self._reschedule(host, now)
+        for other in freed:
+            self._reschedule(other, now)
+        return effects
+
+    # -- decisions -------------------------------------------------------------------------------
+
+    def next_order(self, now: float, *, beyond_limits: bool = False) -> Order | None:
+        """Return the request to make now, or None. Call `take_commands` before, and again after None.
+
+        With `beyond_limits` only what no limit of pages concerns: requisites, and known URLs.
+        """
+        for host in self._bench.due(now):
+            self._reschedule(host, now)
+        outstanding, limits = self._outstanding, self._limits
+        requisites = self.counts.requisites
+        if requisites:
+            self._table.recall_watched(now)
+        if (requisites or self.visits.hosts) and self._has_beyond_limits(beyond_limits):
+            order = self._maker.order_beyond_limits(self._draining, now)
+            if order is not None or self._table.commands:
+                return order
+        if beyond_limits:
+            return None
+        while outstanding.count < limits.connections and not self.counts.is_page_limit_reached(limits):
+            if len(self._maker.denied) >= MAX_DENIED:
+                return None
+            ready = self._bench.pop_ready(now)
+            if ready is None:
+                return None
+            if self._draining and shard_of(ready.id) in self._draining:
+                continue  # it has had its last turn here
+            order = self._maker.order_for(ready, now)
+            if order is not None:
+                return order
+            if self._table.commands or self._can_swap_in(now):
+                # A host must not lose its turn because its queue is read, or because the room that another has just
+                # left is not filled yet: the driver does it, then calls again.
+                return None
+        return None
+
+    def _has_beyond_limits(self, is_asked: bool) -> bool:
+        """Return whether there is something that no limit of pages concerns, and it is its turn."""
+        is_wanted = self.counts.requisites > 0 if is_asked else self.visits.are_wanted
+        return is_wanted and self._outstanding.count < self._limits.connections
+
+    @property
+    def in_flight(self) -> int:
+        """Requests out and names being looked up."""
+        return self._outstanding.count
+
+    def adopt(self, url: QueuedUrl, now: float) -> Order | None:
+        """Make an order for a URL whose answer was already received: read back from the archive after a crash."""
+        host = self._hosts.get(url.host)
+        if host is None or url.id in host.out:
+            return None
+        host.head = [entry for entry in host.head if entry[2] != url.id]
+        heapify(host.head)
+        self.visits.remove(host, url.id)
+        return self._maker.order_page(host, url, now)
+
+    def next_wakeup(self) -> float | None:
+        """Return when `next_order` can next succeed without a new fact, or None."""
+        due = self._bench.next_due()
+        if self.counts.requisites and (watched := self._table.next_watched()) is not None:
+            due = watched if due is None else min(due, watched)
+        if not self._swapped_out_hosts:
+            return due
+        swap_in_at = self._next_swap_in_at
+        if not self._table.has_room():
+            if not self.counts.requisites or not self.counts.is_page_limit_reached(self._limits):
+                return due
+            swap_in_at = max(swap_in_at, self._room_made_at + ROOM_EVERY_S)
+        return swap_in_at if due is None else min(due, swap_in_at)
+
+    def take_commands(self, now: float, *, swaps_in: bool = True) -> list[Command]:
+        """Return the I/O that the driver must do now; `swaps_in`: swapped-out hosts that are due may be among it."""
+        if self.counts.requisites and self._swapped_out_hosts and self._next_swap_in_at <= now:
+            self._make_room_for_requisites(now)
+        if swaps_in and self._can_swap_in(now):
+            self._is_swapping_in = True
+            self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
+        commands, self._table.commands = self._table.commands, []
+        return commands
+
+    def _make_room_for_requisites(self, now: float) -> None:
+        """At the limit of pages, let hosts that have only pages leave memory, so that those with requisites can enter.
+
+        They stay out for longer than the crawl waits, so that they are no reason to go on; and with a limit that is
+        raised meanwhile, they come back then.
+        """
+        is_full = not self._table.has_room() and now >= self._room_made_at + ROOM_EVERY_S
+        if not is_full or not self.counts.is_page_limit_reached(self._limits):
+            return
+        self._room_made_at = now
+        if self.counts.requisites > self._table.count_requisites():
+            self._table.set_pages_aside(now + min(MAX_ASIDE_S, self._max_wait_s + 1.0))
+
+    def _can_swap_in(self, now: float) -> bool:
+        is_due = self._swapped_out_hosts and self._next_swap_in_at <= now and not self._is_swapping_in
+        return bool(is_due) and self._table.has_room()
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether there is I/O to do."""
+        return bool(self._table.commands)
+
+    @property
+    def has_denied(self) -> bool:
+        """Whether URLs were found to be forbidden by robots.txt."""
+        return bool(self._maker.denied)
+
+    def take_denied(self) -> list[Denied]:
+        """Return the URLs that were found to be forbidden by robots.txt."""
+        return self._maker.take_denied()
+
+    def has_requisites_within(self, until: float) -> bool:
+        """Return whether a requisite can be fetched before a time. One pass over all hosts if any is queued."""
+        if not (queued := self.counts.requisites):
+            return False
+        if self._swapped_out_hosts and self._next_swap_in_at <= until and queued > self._table.count_requisites():
+            return True
+        return self._table.has_requisites_within(until)
+
+    def why_over(self, now: float, max_wait_s: float) -> str | None:
+        """Return why nothing more can be done ("max_pages", "exhausted", "budgets", "parked"), or None."""
+        self._max_wait_s = max_wait_s
+        if self.in_flight or self._table.commands or self._maker.denied:
+            return None
+        if self.counts.is_page_limit_reached(self._limits):
+            return None if self.has_requisites_within(now + max_wait_s) else "max_pages"
+        # A host that is busy now waits for robots.txt at another host, which is parked.
+        if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
+            return None
+        wakeup = self.next_wakeup()
+        if wakeup is None:
+            return "budgets" if self.counts.queued else "exhausted"
+        return "parked" if wakeup > now + max_wait_s else None

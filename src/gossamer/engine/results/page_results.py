@@ -1,0 +1,88 @@
+"""What follows from an answer to a request for a page or a sitemap: its row, copies, evidence, links, an event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gossamer.core.frontier.effects import Effects
+from gossamer.core.ledger.catalog import change_of, finished_record
+from gossamer.engine.admission.link_following import LinkFollowing
+from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.results.copies import Copies
+from gossamer.engine.results.evidence import NOTHING, Evidence
+from gossamer.engine.results.requisites import RequisiteQueue
+from gossamer.engine.results.spam_watch import SpamWatch
+from gossamer.engine.revisit.revisiting import Revisits
+from gossamer.engine.rules import CrawlRules
+from gossamer.model.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import QueueStore
+
+MAX_USAGE_CHARS = 1000
+# Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+_DONE = UrlState.DONE
+
+
+class PageResults:
+    """Records the results of requests for pages and sitemaps."""
+
+    def __init__(
+        self,
+        rules: CrawlRules,
+        ledger: QueueStore,
+        *,
+        copies: Copies,
+        links: LinkFollowing,
+        evidence: Evidence,
+        revisits: Revisits,
+        spam: SpamWatch,
+        requisites: RequisiteQueue,
+        emitter: EventEmitter,
+    ) -> None:
+        self._rules = rules
+        self._ledger = ledger
+        self._copies = copies
+        self._links = links
+        self._evidence = evidence
+        self._revisits = revisits
+        self._spam = spam
+        self._requisites = requisites if requisites.is_on else None
+        self._events = emitter
+
+    def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
+        """Record the end of a request for a page that is not tried again."""
+        is_page, host = effects.is_page, effects.hosts[0]
+        is_copy = self._copies.is_copy(url, result) if is_page else False
+        before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
+        if effects.usage:
+            stated = [*effects.usage, result.usage] if result.usage else effects.usage
+            result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
+        if is_page:
+            self._spam.record_page(url, result, host, now, before)
+        row = finished_record(url, effects.state or _DONE, result, before)
+        if self._revisits.is_on:
+            self._revisits.begin(url, row, result, host, now)
+        self._ledger.finish(url, row)
+        shown = self._evidence.record_page(url, result, host, now) if is_page else NOTHING
+        if url.kind is _PAGE:
+            change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
+            if change is not None:
+                self._ledger.record_change(url.id, change)
+        new = 0 if shown.is_soft_404 else self._links.follow(url, result, is_copy, now)
+        self._evidence.record_novelty(url, result, host, new, now)
+        if self._requisites is not None and is_page:
+            self._requisites.follow_page(url, result, now)
+        if shown.probe is not None:
+            self._links.probe(url, shown.probe, now)
+        self._events.page(order, url, result, new, now)
+        if is_copy:
+            self._copies.emit(url, result, now)
+
+    def record_retry(self, order: Order, url: QueuedUrl, result: Result, retry: QueuedUrl, now: float) -> None:
+        """Record a request that failed and is tried again."""
+        if result.outcome is not _WORKER_LOST and not url.known:
+            self._ledger.requeue(retry)
+        self._events.retry(order, url, result, retry.not_before - now, now)

@@ -1,0 +1,122 @@
+"""Requests by libcurl: all concurrently on one CurlMulti, from one event loop.
+
+libcurl is used for TLS and HTTP/2; `plain_engine` for plain HTTP/1.
+
+CPU per request, including all of this package, under uvloop: 36-40 µs on a keep-alive TLS connection, 670-720 on
+a new one with a full handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from gossamer.fetch.curl.libcurl import Curl, pycurl
+from gossamer.fetch.curl.outcome import curl_outcome
+from gossamer.fetch.curl.transfer import CurlTransfer
+from gossamer.fetch.exchange import judged
+from gossamer.fetch.names.poller import Poller
+from gossamer.fetch.transfer import Transfer
+from gossamer.model.records import Outcome
+
+OnEnd = Callable[[Transfer, Outcome, str], None]
+OnFault = Callable[[Transfer, Exception], None]
+
+_LENGTH_REFUSED: Final = "Content-Length"
+_MAX_LENGTHLESS: Final = 10_000
+
+
+class CurlEngine:
+    """Runs transfers with libcurl; each ends in one call of `on_end`, or of `on_fault` if our code raised."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        new_transfer: Callable[[Callable[[int], None]], CurlTransfer],
+        on_end: OnEnd,
+        *,
+        on_fault: OnFault,
+        max_idle_connections: int,
+    ) -> None:
+        self._new_transfer = new_transfer
+        self._on_end = on_end
+        self._on_fault = on_fault
+        self._active: dict[Curl, CurlTransfer] = {}
+        self._idle: list[CurlTransfer] = []
+        self._lengthless: set[str] = set()  # origins whose Content-Length libcurl refuses
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, max_idle_connections)
+        self._poller = Poller(self._multi, loop, self._on_progress)
+
+    def transfer(self) -> CurlTransfer:
+        """Return a transfer to prepare for a request."""
+        return self._idle.pop() if self._idle else self._new_transfer(self._poller.forget)
+
+    def begin(self, transfer: CurlTransfer) -> None:
+        """Start a prepared transfer."""
+        if self._lengthless or transfer.is_length_ignored:
+            transfer.ignore_length(transfer.origin in self._lengthless)
+        self._active[transfer.curl] = transfer
+        self._multi.add_handle(transfer.curl)
+        self._poller.kick()
+
+    def drop(self, transfer: CurlTransfer) -> None:
+        """Abandon a request and close its connection; `on_end` is not called. Not from within libcurl."""
+        if self._active.pop(transfer.curl, None) is not None:
+            self._multi.remove_handle(transfer.curl)
+
+    def put_back(self, transfer: CurlTransfer) -> None:
+        """Return a finished transfer for reuse."""
+        self._idle.append(transfer)
+
+    def close(self) -> None:
+        """Close all connections; transfers in progress must have been dropped."""
+        self._poller.close()
+        self._multi.close()
+        for transfer in self._idle:
+            transfer.curl.close()
+        self._idle.clear()
+
+    def _on_progress(self) -> None:
+        while self._poller.running < len(self._active):
+            queued, whole, failed = self._multi.info_read()
+            for curl in whole:
+                self._finish(self._active[curl], 0, "")
+            for curl, code, message in failed:
+                self._finish(self._active[curl], code, message)
+            if not queued:
+                return
+
+    def _finish(self, transfer: CurlTransfer, code: int, message: str) -> None:
+        """Libcurl has finished a transfer."""
+        self.drop(transfer)
+        try:
+            outcome, error = outcome_of(transfer, code, message)
+        except Exception as fault:  # the other transfers of this batch must still be delivered
+            transfer.fault = fault
+        if transfer.fault is not None:
+            self._on_fault(transfer, transfer.fault)
+            return
+        if code == pycurl.E_FTP_WEIRD_SERVER_REPLY and _LENGTH_REFUSED in message:
+            # Browsers read to the end of the connection. So do we, at the next request.
+            if len(self._lengthless) >= _MAX_LENGTHLESS:
+                self._lengthless.clear()
+            outcome = Outcome.PROTOCOL_ERROR if transfer.origin in self._lengthless else Outcome.DISCONNECTED
+            self._lengthless.add(transfer.origin)
+        self._on_end(transfer, outcome, error)
+
+
+def outcome_of(transfer: CurlTransfer, code: int, message: str) -> tuple[Outcome, str]:
+    """Return the outcome and one line about it, for a transfer that libcurl ended with this code."""
+    if transfer.verdict is None:
+        transfer.judge_caps()
+    if transfer.verdict is None:
+        if code and not transfer.cut and not transfer.is_closed_by_us:
+            outcome = curl_outcome(code, is_sent=transfer.requests_sent > 0, message=message)
+            return outcome, message or f"libcurl error {code}"
+        # RFC 9112 6.3: one value, however often repeated and however odd, is no contradiction; two are.
+        if transfer.is_length_ignored and len(transfer.final_head().distinct("content-length")) > 1:
+            return Outcome.PROTOCOL_ERROR, "Content-Length contradicts itself"
+        transfer.judge_coding()
+    return judged(transfer)

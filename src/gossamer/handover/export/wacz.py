@@ -1,0 +1,189 @@
+"""The crawl as one file that replay tools open: WACZ 1.1.1, a ZIP of archive, index and list of pages.
+
+    archive/*.warc.gz         as in the crawl folder, as far as they are committed; not compressed again
+    indexes/index.cdx.gz      CDXJ in gzip members of `LINES_PER_BLOCK` lines
+    indexes/index.idx         the first line of each member, and where it is
+    pages/pages.jsonl         the seeds, then other pages: what replay tools show at once
+    pages/extraPages.jsonl    pages beyond a number, if there are as many: see `wacz_pages`
+    datapackage.json          size and SHA-256 of all of these
+    datapackage-digest.json   SHA-256 of that
+
+Archive, index and pages are of one moment, also if the crawl is running: the committed lengths of the archive files are
+read first, and what lies behind them is left out everywhere. Memory does not grow with the crawl: files are copied in
+chunks, lists of pages wait in temporary files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+import msgspec
+from msgspec import Struct
+
+from gossamer import __version__
+from gossamer.handover.export.output import disk_full_at, whole_file
+from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.export.wacz_index import whole_index
+from gossamer.handover.export.wacz_pages import PageLists, chunks_of, list_pages
+from gossamer.handover.where import Selection
+from gossamer.model.errors import CorruptFolderError
+from gossamer.reading.archive_access import CrawlArchive
+from gossamer.reading.view import CrawlView
+
+VERSION = "1.1.1"
+LINES_PER_BLOCK = 300  # what a replay tool reads to find one capture
+_CHUNK_BYTES = 1 << 20
+_ZIP64_BYTES = (1 << 31) - 1
+_GZIP_LEVEL = 6
+
+
+class _Resource(Struct, frozen=True):
+    """A file in the package, as listed in datapackage.json."""
+
+    name: str
+    path: str
+    hash: str
+    bytes: int
+
+
+class Package:
+    """A WACZ that is being written."""
+
+    def __init__(self, file: ZipFile, created: float) -> None:
+        self._zip = file
+        self._date = time.gmtime(created)
+        self.resources: list[_Resource] = []
+
+    def add(self, path: str, chunks: Iterable[bytes], *, size: int = 0, packs: bool = False) -> None:
+        """Add a file; `size` is its size if it may be large."""
+        about = self._member(path, packs=packs)
+        digest, written = hashlib.sha256(), 0
+        with self._zip.open(about, "w", force_zip64=size > _ZIP64_BYTES) as out:
+            for chunk in chunks:
+                out.write(chunk)
+                digest.update(chunk)
+                written += len(chunk)
+        name = path.rpartition("/")[2].lower()
+        self.resources.append(_Resource(name, path, f"sha256:{digest.hexdigest()}", written))
+
+    def finish(self, title: str, main_page: Mapping[str, str]) -> None:
+        """Write the description of the package, with the sizes and hashes of its files."""
+        about = {
+            "profile": "data-package",
+            "wacz_version": VERSION,
+            "title": title,
+            "software": f"Gossamer/{__version__}",
+            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", self._date),
+            **main_page,
+            "resources": msgspec.to_builtins(self.resources),
+        }
+        text = json.dumps(about, indent=2).encode()
+        digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(text).hexdigest()}"}
+        self._zip.writestr(self._member("datapackage.json", packs=True), text)
+        self._zip.writestr(self._member("datapackage-digest.json", packs=True), json.dumps(digest, indent=2))
+
+    def _member(self, path: str, *, packs: bool) -> ZipInfo:
+        about = ZipInfo(path, self._date[:6])
+        about.compress_type = ZIP_DEFLATED if packs else ZIP_STORED
+        about.external_attr = 0o644 << 16
+        return about
+
+
+def write_wacz(crawl: CrawlView, out: Path | None, title: str, selection: Selection, *, with_text: bool = False) -> int:
+    """Write a crawl as WACZ to a file or to stdout (None); return how many pages it lists.
+
+    The selection is of listed pages; archive and index are whole.
+    """
+    pages = StoredPages(crawl)
+    archive = CrawlArchive(crawl.folders, crawl.settings.store)
+    with _opened(out) as file, PageLists(with_text=with_text) as lists, ZipFile(file, "w") as packed:
+        package = Package(packed, crawl.now)
+        ends = _copy_archive(archive, crawl.ledger.archive_ends(), package)
+        with whole_index(crawl, archive, ends) as lines:
+            _add_index(lines, package)
+        list_pages(crawl, pages, selection, ends, lists)
+        for name, lines in lists.files():
+            package.add(f"pages/{name}", lines, packs=True)
+        package.finish(title, lists.main_page)
+        return lists.count
+
+
+@contextmanager
+def _opened(out: Path | None) -> Iterator[BinaryIO]:
+    if out is not None:
+        with whole_file(out) as file:
+            yield file
+        return
+    with disk_full_at("stdout"):
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+
+
+def _copy_archive(archive: CrawlArchive, ends: Mapping[str, int], package: Package) -> dict[str, int]:
+    """Copy the archive files that can be read here; return how long each of them is."""
+    copied: dict[str, int] = {}
+    for name, end in sorted(ends.items()):
+        if not archive.is_reachable(name) or not end:
+            continue
+        with _archive_file(archive, name) as file:
+            package.add(f"archive/{name}", _first_bytes(file, name, end), size=end)
+        copied[name] = end
+    return copied
+
+
+def _archive_file(archive: CrawlArchive, name: str) -> BinaryIO:
+    try:
+        return archive.part_of(name).open(name)
+    except FileNotFoundError:
+        raise CorruptFolderError(f"archive/{name}: is missing; gossamer verify DIR shows what else is") from None
+
+
+def _first_bytes(file: BinaryIO, name: str, end: int) -> Iterator[bytes]:
+    left = end
+    while left:
+        chunk = file.read(min(left, _CHUNK_BYTES))
+        if not chunk:
+            raise CorruptFolderError(
+                f"archive/{name}: has {end - left:,} bytes, and {end:,} are committed: gossamer verify DIR shows more"
+            )
+        left -= len(chunk)
+        yield chunk
+
+
+def _add_index(lines: Iterable[bytes], package: Package) -> None:
+    """Add the index in compressed blocks, and the index of the blocks."""
+    with TemporaryFile(prefix="gossamer-") as idx:
+        idx.write(b'!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}\n')
+        package.add("indexes/index.cdx.gz", _blocks(lines, idx))
+        package.add("indexes/index.idx", chunks_of(idx))
+
+
+def _blocks(lines: Iterable[bytes], idx: BinaryIO) -> Iterator[bytes]:
+    offset = 0
+    for block in _batches(lines):
+        member = gzip.compress(b"".join(block), _GZIP_LEVEL, mtime=0)
+        place = {"offset": offset, "length": len(member), "digest": f"sha256:{hashlib.sha256(member).hexdigest()}"}
+        idx.write(block[0].partition(b"{")[0] + json.dumps(place).encode() + b"\n")
+        offset += len(member)
+        yield member
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    block: list[bytes] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == LINES_PER_BLOCK:
+            yield block
+            block = []
+    if block:
+        yield block

@@ -1,0 +1,1 @@
+"""What is wrong with a site: broken links, missing pages, slow or thin ones, sitemaps that lie?"""

@@ -1,0 +1,1 @@
+"""How important is a host by its links? Computed from a whole crawl, for `gossamer rank`."""

@@ -1,1 +1,0 @@
-"""The report of a crawl: figures gathered in one pass each, rendered as JSON, HTML and text."""

@@ -1,3 +1,0 @@
-from gossamer.parse.scan_python import Scan
-
-def scan(content: bytes, wants_text: bool, /) -> Scan | None: ...

@@ -1,0 +1,1 @@
+"""Which URLs do feeds and sitemaps name, and when did they change? Both on `bounded_xml`."""

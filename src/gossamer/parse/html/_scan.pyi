@@ -1,0 +1,3 @@
+from gossamer.parse.html.scan_python import Scan
+
+def scan(content: bytes, wants_text: bool, /) -> Scan | None: ...

@@ -1,0 +1,1 @@
+"""What of a page is for reading, in which language, from when? And by what is its text compared: `fingerprint`."""

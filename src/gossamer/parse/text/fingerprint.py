@@ -1,0 +1,162 @@
+"""A fingerprint of a page's text, without its numbers and the echo of its own address; and one of the numbers.
+
+Two pages with one fingerprint have the same content for a reader: counters, dates and the repeated name of the
+requested page make no difference. Of a short text the name counts however it is written (`/green-tea`, "Green Tea"),
+and of a page with a date in its address the names of months and days, too. Its prices are content, unless they are in
+the address: a page of a shop may say nothing else. The numbers of the address, and those beside them (the page before,
+the next month), are no content of their own. Used as evidence of traps, never to drop a page. 6 µs for 10 KB of text
+in C, 15 in Python; the numbers, if the address has any, 15.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from urllib.parse import unquote
+
+from xxhash import xxh3_64_digest
+
+from gossamer.core.traps.shapes import is_dated
+from gossamer.core.url.forms import path_of
+from gossamer.foundation.expressions import expression
+from gossamer.foundation.kernel import kernel
+
+MIN_BYTES = 20  # less is no evidence by itself: a page made by scripts
+SHORT_BYTES = 4_000
+MIN_ECHO_CHARS = 4
+MAX_ECHOES = 8
+MAX_BYTES = 100_000
+MAX_NUMBERS_BYTES = 20_000
+MAX_PRICES = 50  # per currency
+MAX_PRICE_BYTES = 32
+_DIGITS = b"0123456789"
+_DIGIT = re.compile(r"[0-9]")
+_NUMBER = expression(r"[0-9]+")
+_NUMBER_BYTES = expression(rb"[0-9]+")
+_AMOUNT_BEHIND = expression(rb"(?:\s|\xc2\xa0)?([0-9](?:[.,]?[0-9]){0,14})")
+_AMOUNT_BEFORE = expression(rb"([0-9](?:[.,]?[0-9]){0,14})(?:\s|\xc2\xa0)?\Z")
+_MAX_DIGITS = 18  # what follows is no counter
+_WIDTHS = (1, 2, 3, 4)  # with which a number may be written
+_ONLY_DIGITS = bytes(byte if byte in _DIGITS else 0x20 for byte in range(256))
+_CURRENCIES = [name.encode() for name in "€ $ £ ¥ eur usd gbp chf".split()]
+_DAYS = (
+    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun montag dienstag mittwoch "
+    "donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles "
+    "jueves viernes sábado domingo"
+)
+_PIECES = bytes.maketrans(b"/?&=", b"\n\n\n\n")  # of a path, one a line
+_WORDS = bytes.maketrans(b"-_+.", b"    ")
+MAX_PIECES = 30
+_MIN_ID_CHARS = 12
+_ID = expression(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
+
+
+def text_fingerprint(text: bytes, url: str) -> bytes:
+    """Return the 8-byte fingerprint of a page's text in UTF-8; empty if there is too little."""
+    if len(text) < MIN_BYTES:
+        return b""
+    if len(text) > SHORT_BYTES:
+        return xxh3_64_digest(bare(text[:MAX_BYTES], _echoes(url)))
+    return short_fingerprint(text, url)
+
+
+def short_fingerprint(text: bytes, url: str) -> bytes:
+    """Return the 8-byte fingerprint of a short text; empty if there is none."""
+    if not text:
+        return b""
+    small = text.lower()
+    if is_dated(url):
+        small = _date_words().sub("", text.decode("utf-8", "replace").lower()).encode("utf-8", "replace")
+    return xxh3_64_digest(bare(small, _written_echoes(url)) + _prices(small, url))
+
+
+def _prices(text: bytes, url: str) -> bytes:
+    """Return the prices in a text in lower case without those that are in its URL."""
+    prices = [price for currency in _CURRENCIES if currency in text for price in _amounts_beside(currency, text)]
+    if not prices:
+        return b""
+    own = {number.encode() for number in _NUMBER.findall(path_of(url))}
+    parts_of = (_NUMBER_BYTES.findall(price) for price in prices)
+    return b" ".join(b".".join(parts) for parts in parts_of if parts[0] not in own and b"".join(parts) not in own)
+
+
+def _amounts_beside(currency: bytes, text: bytes) -> Iterator[bytes]:
+    """Return the amounts before or behind a currency's sign or code."""
+    at = -1
+    for _ in range(MAX_PRICES):
+        at = text.find(currency, at + 1)
+        if at < 0:
+            return
+        end = at + len(currency)
+        if currency.isalpha() and (text[at - 1 : at].isalpha() or text[end : end + 1].isalpha()):
+            continue  # a part of a word
+        found = _AMOUNT_BEHIND.match(text, end) or _AMOUNT_BEFORE.search(text, max(0, at - MAX_PRICE_BYTES), at)
+        if found is not None:
+            yield found[1]
+
+
+def number_fingerprint(text: bytes, url: str) -> bytes:
+    """Return the 8-byte fingerprint of a text's numbers without those of its URL; empty if that has none."""
+    path = path_of(url)
+    if _DIGIT.search(path) is None:
+        return b""
+    own = {int(number[-_MAX_DIGITS:]) for number in _NUMBER.findall(path)}
+    near = {f"{max(0, number + step):0{width}}".encode() for number in own for step in (-1, 0, 1) for width in _WIDTHS}
+    numbers = text[:MAX_NUMBERS_BYTES].translate(_ONLY_DIGITS).split()
+    return xxh3_64_digest(b" ".join([number for number in numbers if number not in near]))
+
+
+def plain_bare(text: bytes, parts: list[bytes]) -> bytes:
+    """Return a text without some parts, removed one after the other, and without digits; in pure Python."""
+    for part in parts:
+        text = text.replace(part, b"")
+    return text.translate(None, _DIGITS)
+
+
+bare = kernel.bare if kernel is not None else plain_bare
+
+
+def _echoes(url: str) -> list[bytes]:
+    """Return the parts of its address that a page may repeat, longest first."""
+    path = path_of(url)
+    if "%" in path:
+        path = unquote(path)
+    bare, mark, query = path.partition("?")
+    name = bare.rpartition("/")[2]
+    # Of the folders of a path only those that look like an id are echoed alone.
+    ids = _ID.findall(bare) if len(bare) - len(name) > _MIN_ID_CHARS and _DIGIT.search(bare) else []
+    if mark or ids:
+        values = [part.partition("=")[2] for part in query.split("&")]
+        parts = {part for part in (path, bare, name, *values, *ids) if len(part) >= MIN_ECHO_CHARS}
+        longest = sorted(parts, key=lambda part: (-len(part), part))[:MAX_ECHOES]
+    else:  # most pages: the path is the longest, and 3 µs less
+        longest = [part for part in (bare, name) if len(part) >= MIN_ECHO_CHARS]
+    return [part.encode("utf-8", "replace") for part in longest]
+
+
+@cache
+def _date_words() -> re.Pattern[str]:
+    """Return the pattern of the names of months and days; compiled with the first page that has a date in its URL."""
+    return re.compile(_one_of(_month_and_day_names()))
+
+
+def _month_and_day_names() -> list[str]:
+    from gossamer.core.content.written_dates import MONTH_NAMES
+
+    return sorted({*_DAYS.split(), *MONTH_NAMES}, key=len, reverse=True)
+
+
+def _one_of(words: list[str]) -> str:
+    return rf"(?<![^\W\d_])(?:{'|'.join(words)})(?![^\W\d_])"
+
+
+def _written_echoes(url: str) -> list[bytes]:
+    """Return the parts of its address that a short page may repeat, in lower case, also with blanks between words."""
+    path = path_of(url)
+    written = (unquote(path) if "%" in path else path).encode("utf-8", "replace").lower()
+    pieces = written.translate(_PIECES).split(b"\n", MAX_PIECES)[:MAX_PIECES]
+    pieces += [piece.rpartition(b".")[0] for piece in pieces if b"." in piece]
+    spaced = [b" ".join(piece.translate(_WORDS).split()) for piece in pieces]
+    every = {part for part in (written, *pieces, *spaced) if len(part) >= MIN_ECHO_CHARS}
+    return sorted(sorted(every), key=len, reverse=True)  # the same in every process

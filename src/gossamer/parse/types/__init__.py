@@ -1,0 +1,1 @@
+"""Which type and which charset does an answer have, whatever its header says?"""

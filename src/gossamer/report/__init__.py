@@ -1,0 +1,1 @@
+"""What does a crawl's report show? `build` gathers it, `html` and `terminal` draw it."""

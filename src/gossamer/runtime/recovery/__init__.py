@@ -1,0 +1,1 @@
+"""What had a dead process stored but not reported, and how is it finished? `recovery` is run before a crawl goes on."""

@@ -1,0 +1,1 @@
+"""What is one run, from the opening of its folder to the report? `session.Session` is the entry point."""

@@ -1,0 +1,97 @@
+"""A store on another machine is away: fetching pauses, the operator is warned, and the crawl goes on by itself.
+
+The part of a commit that needs the store is repeated in the commit's thread until it succeeds: no ledger row refers to
+what the store does not have. Everything that was fetched is in the crawl folder meanwhile. If the crawl is stopped,
+nothing more is committed: the folder is as after a kill, and the next run recovers it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from gossamer.model.errors import StoreUnavailableError
+from gossamer.runtime.hub.commands import Command, Pause, Resume
+from gossamer.runtime.stores.store_stats import StoreStats
+
+PAUSED_BY = "store"
+RULE = "store_unreachable"
+
+
+class PausableHub(Protocol):
+    """The part of a hub that an outage concerns."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the crawl ends before its time."""
+        ...
+
+    def submit(self, command: Command) -> None:
+        """Apply a command in the hub's next turn."""
+        ...
+
+
+class OutageControl(Struct, frozen=True):
+    """What an outage of the store does to the crawl."""
+
+    hub: Callable[[], PausableHub]  # it is made later
+    warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
+    retry_s: float = 1.0
+    warn_every_s: float = 30.0
+    stats: StoreStats = field(default_factory=StoreStats)
+
+
+def patiently(act: Callable[[], None], control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
+    """Call a function until the store is not away, unless the crawl is stopped. In a thread."""
+    outage = _Outage(control, loop)
+    stats = control.stats
+    retry = threading.Event()  # never set: a wait that the end of the process does not delay
+    while True:
+        began_at = monotonic()
+        try:
+            act()
+            stats.flush_time.add(monotonic() - began_at)
+            break
+        except StoreUnavailableError as error:
+            stats.failed_writes += 1
+            if control.hub().is_stopped:
+                raise _given_up(error) from error
+            outage.go_on(error)
+            retry.wait(control.retry_s)
+    outage.end()
+
+
+def _given_up(error: StoreUnavailableError) -> StoreUnavailableError:
+    return StoreUnavailableError(f"{error}; stopped before it was back: nothing is lost, resume when it is")
+
+
+class _Outage:
+    """A time in which the store cannot be reached."""
+
+    def __init__(self, control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
+        self._control = control
+        self._loop = loop
+        self._began_at = self._warned_at = 0.0
+
+    def go_on(self, error: StoreUnavailableError) -> None:
+        """Pause the crawl, and warn if that is due."""
+        now = monotonic()
+        if not self._began_at:
+            self._began_at = now
+            self._loop.call_soon_threadsafe(self._control.hub().submit, Pause(PAUSED_BY))
+        elif now - self._warned_at < self._control.warn_every_s:
+            return
+        self._warned_at = now
+        waited = f" for {now - self._began_at:.0f} s" if now > self._began_at else ""
+        text = f"fetching is paused{waited}: {error}; nothing is lost, and it goes on by itself"
+        self._loop.call_soon_threadsafe(self._control.warn, RULE, text)
+
+    def end(self) -> None:
+        """Let the crawl go on."""
+        if self._began_at:
+            self._loop.call_soon_threadsafe(self._control.hub().submit, Resume(PAUSED_BY))

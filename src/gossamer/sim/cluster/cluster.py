@@ -1,0 +1,191 @@
+"""A cluster in virtual time: real engines over a shared ledger in memory, and a scheduler that means harm.
+
+Nodes die between any two steps, stand still beyond their lease, and start again under their name or never; answers of
+the shared ledger are lost, it is away for seconds, for all or for one node, and it goes back in time. Everything
+follows from one seed. After a while the faults end, and the crawl must come to its end: `cluster_judge` says what is
+wrong then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeVar
+
+from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.core.cluster.regions import labels_in
+from gossamer.core.ledger.rows import decode_url
+from gossamer.core.ledger.tables import HOMES
+from gossamer.core.links.intake import LinkContext
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import divide, host_id, shard_of
+from gossamer.engine.admission.seed_rules import numbered
+from gossamer.engine.cluster.link_messages import Letter, encode_letter, message_of
+from gossamer.model.errors import EngineUnavailableError
+from gossamer.model.figures import Totals
+from gossamer.model.records import Source, UrlId, UrlRecord
+from gossamer.model.state import CrawlRecord, Terms
+from gossamer.ports.shared_ledger import Commit, NodeId
+from gossamer.sim.cluster.node import LEASE_S, VirtualNode
+from gossamer.sim.cluster.plan import ClusterPlan, StoredPage
+from gossamer.sim.driver import Request
+from gossamer.sim.scenarios import START
+
+T = TypeVar("T")
+STEP_S = (0.001, 0.3)  # how long a call of the engine, or a sync, takes
+
+
+class ClusterSim:
+    """All nodes, the engine, and the scheduler."""
+
+    def __init__(self, plan: ClusterPlan, seed: int) -> None:
+        self.plan = plan
+        self.random = random.Random(seed)
+        self.now = START
+        self.web = plan.scenario().web
+        self.engine = MemorySharedLedger(lambda: self.now)
+        self.requests: list[Request] = []
+        self.strays: list[Request] = []
+        self.losses = 0
+        self.faults_made = 0
+        self._numbers = count()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._away_until = 0.0
+        self._calm_at = START + plan.faults.until_s
+        self.nodes = [VirtualNode(f"n{number}", self, plan.label_of(number)) for number in range(plan.nodes)]
+        self.misplaced: list[Request] = []
+        divide(plan.regions)
+
+    def at(self, when: float, what: Callable[[], None]) -> None:
+        """Do something at a time."""
+        heappush(self._events, (when, next(self._numbers), what))
+
+    def step(self) -> float:
+        """Return how long one step takes."""
+        return self.random.uniform(*STEP_S)
+
+    def call(self, what: Callable[[MemorySharedLedger], T]) -> T:
+        """Call the engine: it may be away, and its answer may be lost after it did what was asked."""
+        if self.now < self._away_until:
+            raise EngineUnavailableError("away")
+        answer = what(self.engine)
+        if self.now < self._calm_at and self.random.random() < self.plan.faults.lost_answers:
+            self.faults_made += 1
+            raise EngineUnavailableError("the answer was lost")
+        return answer
+
+    # -- the run ----------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Run to the end of the crawl; return why it ended, or "stuck"."""
+        self._start_crawl()
+        late_s = self.plan.last_node_at_s
+        for node in self.nodes if late_s is None else self.nodes[:-1]:
+            self.at(self.now + self.random.uniform(0.0, 5.0), node.restart)
+        if late_s is not None:
+            self.at(self.now + late_s, self.nodes[-1].restart)
+        self.at(self.now + 1.0, self._harm)
+        while self._events and self.now < START + self.plan.max_s:
+            when, _, what = heappop(self._events)
+            self.now = max(self.now, when)
+            what()
+            if all(node.has_ended for node in self.nodes):
+                break
+        self._learn_homes()
+        record = self.engine.record()
+        return record.ended or "stuck" if record is not None else "stuck"
+
+    def _learn_homes(self) -> None:
+        """Make ids as a reader of the crawl does."""
+        if self.plan.regions is not None:
+            regions = self.plan.regions.without_homes()
+            regions.learn_homes(HOMES.decode(row) for row in self.engine.table("homes").values())
+            divide(regions)
+
+    def _start_crawl(self) -> None:
+        scenario = self.plan.scenario()
+        budgets = {} if self.plan.max_pages is None else {"pages": self.plan.max_pages}
+        ruled = {seed.url: seed for seed in numbered([], scenario.seed_rules)}
+        scope = [url for url in scenario.seeds if url not in ruled]
+        terms = Terms(1, "2", "")
+        record = CrawlRecord(terms, b"", budgets=budgets, started_at=self.now, scope=scope, seeds=list(ruled.values()))
+        self.engine.start(record)
+        sower = NodeId("sower", "1")
+        self.engine.join(sower, "", LEASE_S)
+        letters: dict[int, Letter] = {}
+        for seed in scenario.seeds:
+            link = link_to(seed)
+            number = ruled[seed].number if seed in ruled else 0
+            letter = letters.setdefault(shard_of(link.id), Letter())
+            letter.links.append(message_of(link, LinkContext(0, Source.SEED, seed=number)))
+        links = {shard: encode_letter(letter) for shard, letter in letters.items()}
+        self.engine.commit(sower, Commit(1, Totals(), links=links))
+        self.engine.leave(sower)
+
+    def _harm(self) -> None:
+        """Plan the faults of the next second."""
+        faults = self.plan.faults
+        if self.now >= self._calm_at:
+            for node in self.nodes:
+                self.at(self.now + self.random.uniform(0.0, 5.0), node.restart)
+            return
+        for node in self.nodes:
+            if node.is_alive and self.random.random() < faults.deaths:
+                self.at(self.now + self.random.random(), lambda node=node: self._kill(node))  # type: ignore[misc]
+            elif self.random.random() < faults.pauses:
+                node.paused_until = self.now + self.random.uniform(0.0, faults.max_pause_s)
+                self.faults_made += 1
+            if self.random.random() < faults.cuts:
+                node.cut_off_until = self.now + self.random.uniform(0.0, faults.max_cut_s)
+                self.faults_made += 1
+        if self.random.random() < faults.outages:
+            self._away_until = self.now + self.random.uniform(0.0, faults.max_outage_s)
+            self.faults_made += 1
+        if self.random.random() < faults.roll_backs:
+            snapshot = self.engine.snapshot()
+            self.at(self.now + self.random.uniform(0.0, faults.max_roll_back_s), lambda: self._roll_back(snapshot))
+        self.at(self.now + 1.0, self._harm)
+
+    def _kill(self, node: VirtualNode) -> None:
+        node.die()
+        self.faults_made += 1
+        if self.random.random() < 0.8:
+            self.at(self.now + self.random.uniform(0.5, 30.0), node.restart)
+
+    def _roll_back(self, snapshot: object) -> None:
+        self.engine.roll_back(snapshot)
+        self.faults_made += 1
+
+    # -- the judge --------------------------------------------------------------------------------
+
+    def record_request(self, node: NodeId, request: Request) -> None:
+        """Record a request; one by a node that is not the owner any more is a stray.
+
+        Not if the engine goes back in time: then it forgets who owns what, and the owners learn that later.
+        """
+        self.requests.append(request)
+        owner = self.engine.owner(shard_of(host_id(request.host)))
+        if owner != node and not self.plan.faults.roll_backs:
+            self.strays.append(request)
+        regions = self.plan.regions
+        if regions is not None and regions.is_strict:
+            country = self.plan.country_of(self.web.resolve(request.host)[0][0])
+            label = regions.label_of(registrable_domain(request.host), country)
+            labels = next(labels_in(each.label) for each in self.nodes if each.name == node.name)
+            if label and label not in labels:
+                self.misplaced.append(request)
+
+    def rows(self) -> Mapping[UrlId, UrlRecord]:
+        """Return the rows of all URLs."""
+        tables = self.engine.table("urls")
+        return {key: decode_url(value) for key, value in tables.items()}
+
+    def stored(self) -> list[StoredPage]:
+        """Return the pages in all archives, up to what is committed."""
+        pages: list[StoredPage] = []
+        for node in self.nodes:
+            pages += node.archive[: self.engine.archive_ends(node.name).get(f"{node.name}.warc", 0)]
+        return pages

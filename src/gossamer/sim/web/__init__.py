@@ -1,0 +1,1 @@
+"""Which hosts and pages does the synthetic web have, and who serves and judges them? Begin with `web`."""

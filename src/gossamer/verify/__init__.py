@@ -1,0 +1,1 @@
+"""Do ledger, archive, index, stores and catalogs agree, and how are they mended? Used by `gossamer verify`."""
