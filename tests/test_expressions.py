@@ -20,13 +20,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core import robots
+from gossamer.expressions import expression
 from gossamer.fetch import chunked_transfer
 from gossamer.parse import dispatch, feed_type, pdf, sitemap
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-PATTERN_FIRST = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
-# Those with patterns of users, which RE2 accepts (it has neither kind of group), or with parts that are checked.
-PUT_TOGETHER = {"core/patterns.py", "core/scope.py", "parse/fingerprint.py", "web/routes.py"}
+PATTERN_FIRST = ("compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn")
+TAKE_A_PATTERN = {"expression", *(f"re.{name}" for name in PATTERN_FIRST)}
+# Those with patterns of callers, of users, which RE2 accepts (it has neither kind of group), or with parts that are
+# checked.
+PUT_TOGETHER = {"expressions.py", "core/patterns.py", "core/scope.py", "web/routes.py"}
 _parser, _opcodes = importlib.import_module("re._parser"), importlib.import_module("re._constants")
 ONE_CHARACTER = {_opcodes.LITERAL, _opcodes.NOT_LITERAL, _opcodes.ANY, _opcodes.IN}
 
@@ -56,7 +59,7 @@ def _is_faulty(pattern: str | bytes) -> bool:
 
 
 def _patterns_of(path: Path) -> Iterator[tuple[int, str | bytes]]:
-    """Yield the patterns that a module gives to `re`, each with its line; those put together as the module has them."""
+    """Yield the patterns in a module, each with its line; those that are put together as the module has them."""
     tree = ast.parse(path.read_text())
     tables = {
         call: loop.iter
@@ -66,9 +69,7 @@ def _patterns_of(path: Path) -> Iterator[tuple[int, str | bytes]]:
         if isinstance(call, ast.Call) and call.args and ast.unparse(call.args[0]) == ast.unparse(loop.target)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            if ast.unparse(node.func.value) != "re" or node.func.attr not in PATTERN_FIRST:
-                continue
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in TAKE_A_PATTERN and node.args:
             written = node.args[0]
             if isinstance(written, ast.Constant) and isinstance(written.value, str | bytes):
                 yield node.lineno, written.value
@@ -117,6 +118,18 @@ def test_every_expression_with_a_possessive_quantifier_is_compared_here(
 )
 def test_the_check_finds_groups_wherever_they_are(pattern: str | bytes, is_faulty: bool) -> None:
     assert _is_faulty(pattern) is is_faulty
+
+
+def test_an_expression_is_compiled_when_it_is_first_used() -> None:
+    word, wrong = expression(rb"(\w+) ", re.IGNORECASE), expression("(")
+    assert "search" not in vars(word)
+    match = word.search(b"some words")
+    assert match is not None
+    assert match[1] == b"some"
+    assert vars(word)["search"].__self__ is re.compile(rb"(\w+) ", re.IGNORECASE)
+    assert (word.pattern, word.groups, word.sub(b"", b"a b")) == (rb"(\w+) ", 1, b"b")
+    with pytest.raises(re.error):
+        wrong.match("")
 
 
 def test_the_spaces_before_a_line_of_robots_txt_are_those_of_unicode() -> None:

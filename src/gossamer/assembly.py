@@ -33,7 +33,6 @@ from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise
 from gossamer.fetch.trust import check_trust
 from gossamer.inspect.archive_access import archive_files
 from gossamer.inspect.rank_file import RANK_FILE_NAME
-from gossamer.ports import Ledger
 from gossamer.records import UrlRecord
 from gossamer.runtime import opt_out, vitals
 from gossamer.runtime.addresses import AddressFinder
@@ -83,16 +82,16 @@ from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.rules import accepted_types, pace_of, rank_every_of
 from gossamer.settings.seeds import Seed, identified
 from gossamer.settings.stores import has_url_stores
-from gossamer.telemetry import crawl_log
 from gossamer.telemetry.bound_by import LoadLimits
-from gossamer.telemetry.crawl_log import CrawlLog, Logs
-from gossamer.telemetry.event_log import EventLog, file_stem
+from gossamer.telemetry.event_log import EventLog, Logs, file_stem
 
 if TYPE_CHECKING:
+    from gossamer.ports import Ledger
     from gossamer.ports.shared_ledger import SharedLedger
     from gossamer.runtime.node_agent import NodeAgent
     from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing
     from gossamer.runtime.seat import Seat
+    from gossamer.telemetry.crawl_log import CrawlLog
 
 MIN_FILES = 64  # with fewer, not even one connection is certain to find what it needs
 
@@ -378,8 +377,10 @@ def _build_storage(basis: _Basis) -> RunStorage:
 def _crawl_log(basis: _Basis, ledger: Ledger) -> CrawlLog | None:
     if not basis.settings.crawl_log:
         return None
+    from gossamer.telemetry.crawl_log import FILE_NAME, CrawlLog
+
     mask = masked_text if basis.settings.mask_queries else None
-    return CrawlLog(basis.folder.path / crawl_log.FILE_NAME, ledger.look_up, mask)
+    return CrawlLog(basis.folder.path / FILE_NAME, ledger.look_up, mask)
 
 
 def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:

@@ -6,8 +6,8 @@ Every function maps settings to a part, as in `assembly`, which builds the rest 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.frontier import Frontier
 from gossamer.core.host_patterns import normal_pattern
 from gossamer.core.intake import Intake, IntakeRules, LinkHooks
@@ -17,13 +17,15 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.fetch.identity import Identity
-from gossamer.ports import Ledger
 from gossamer.runtime import vitals
 from gossamer.settings.budget import SHARE_OF_MACHINE, Budget
 from gossamer.settings.identity import robots_token_of, user_agent_of
 from gossamer.settings.model import AfterTarget, RobotsUnreachable, Settings, SitemapUse
 from gossamer.settings.revisit import revisit_rules_of
 from gossamer.settings.rules import pace_of, scope_of
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 
 def identity_of(settings: Settings) -> Identity:
@@ -92,7 +94,11 @@ def build_crawl(
         max_patterns=budget.patterns,
         trap_budget=settings.trap_budget,
     )
-    first_pass = FirstPass(target) if target is not None else None
+    first_pass = None
+    if target is not None:
+        from gossamer.core.first_pass import FirstPass
+
+        first_pass = FirstPass(target)
     intake = Intake(scope_of(settings), how, limits, intake_rules, first_pass=first_pass, hooks=hooks)
     rules = CrawlRules(
         robots_token=token,

@@ -6,7 +6,6 @@ back. Reports, the audit and `why` are read from events and the ledger.
 """
 
 # Without the annotations of __future__, as in `records`.
-import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -14,9 +13,10 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gossamer.expressions import expression
 from gossamer.records import Outcome
 
-_QUERY = re.compile(r"\?[^\s'\"<>]+")
+_QUERY = expression(r"\?[^\s'\"<>]+")
 MAX_REFUSED_CHARS = 200  # of the URL of a link that was not queued: one page may have thousands of long ones
 LOOKUP = "dns"  # the `kind` of events about name look-ups
 REQUISITE = "requisite"  # the `kind` of events about what a page needs to be shown

@@ -1,10 +1,12 @@
-"""What came back from a server, and what was read in it. No behaviour; neither leaves the worker that made it."""
+"""What came back from a server, what was read in it, and what is stored of it. None leaves the worker that made it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
-from gossamer.records import Outcome, Truncation
+from gossamer.records import ContentRecord, Order, Outcome, Truncation
 
 
 class Exchange(Struct):
@@ -91,3 +93,22 @@ class Document(Struct):
     def text(self) -> str:
         """The visible text."""
         return self.visible.decode()
+
+
+class FetchedPage(Struct):
+    """A complete answer on its way into the sinks."""
+
+    order: Order
+    exchange: Exchange
+    first_copy: ContentRecord | None = None  # the first page with this content, if it is known
+    prepared: Any = None  # what the archive's `prepare` computed for its `write`
+
+
+class Volume(Struct, gc=False):
+    """How well a sink compresses: what it was given to store so far, and what that takes in its files."""
+
+    given_bytes: int = 0
+    file_bytes: int = 0
+
+    def __add__(self, other: Volume) -> Volume:
+        return Volume(self.given_bytes + other.given_bytes, self.file_bytes + other.file_bytes)

@@ -5,6 +5,7 @@ Typed records instead of named values: they list what a decision can depend on, 
 
 # Without the annotations of __future__, as in `records`.
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -313,3 +314,11 @@ class NodeStatus(Struct, frozen=True):
     folder: str = ""  # the absolute path of the node's folder: archive, index and events
     waiting: dict[str, Waiting] = {}  # by label: what it owns and must not crawl
     load: NodeLoad = NodeLoad()
+
+
+class Row(NamedTuple):
+    """One change to a table: the row's bytes from now on; None removes it."""
+
+    table: str
+    key: bytes
+    value: bytes | None

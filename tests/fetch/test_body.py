@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.fetch.body import SLOW_BYTES, decode, is_slow
+from gossamer.fetch.body import SLOW_BYTES, Decoded, decode, is_slow
 
 TEXT = b"".join(b"<p>line %d</p>\n" % number for number in range(20_000))
 CAP = 5_000_000
@@ -36,7 +36,7 @@ CODERS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("data", [b"", b"x", TEXT], ids=["empty", "one", "text"])
 def test_every_coding_comes_off(coding: str, data: bytes) -> None:
     decoded = decode(CODERS[coding](data), coding, CAP)
-    assert decoded == (data, True, False, False)
+    assert decoded == Decoded(data)
 
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity ", ","])
@@ -60,12 +60,12 @@ def test_several_codings_come_off_in_reverse_order() -> None:
 
 def test_gzip_members_are_joined_and_padding_ignored() -> None:
     body = gzip.compress(b"one ") + gzip.compress(b"two") + bytes(20)
-    assert decode(body, "gzip", CAP) == (b"one two", True, False, False)
+    assert decode(body, "gzip", CAP) == Decoded(b"one two")
 
 
 def test_zstd_frames_are_joined() -> None:
     body = zstandard.compress(b"one ") + zstandard.compress(b"two")
-    assert decode(body, "zstd", CAP) == (b"one two", True, False, False)
+    assert decode(body, "zstd", CAP) == Decoded(b"one two")
 
 
 def test_z02_too_many_codings_are_left_on() -> None:
@@ -79,9 +79,9 @@ def test_z02_too_many_codings_are_left_on() -> None:
 
 def test_z02_three_codings_come_off_and_four_do_not() -> None:
     three = gzip.compress(gzip.compress(gzip.compress(TEXT)))
-    assert decode(three, "gzip, gzip, gzip", CAP) == (TEXT, True, False, False)
+    assert decode(three, "gzip, gzip, gzip", CAP) == Decoded(TEXT)
     four = gzip.compress(three)
-    assert decode(four, "gzip, gzip, gzip, gzip", CAP) == (four, False, False, False)
+    assert decode(four, "gzip, gzip, gzip, gzip", CAP) == Decoded(four, is_decoded=False)
 
 
 @pytest.mark.parametrize("coding", CODERS)
@@ -122,7 +122,7 @@ def test_z04_a_huge_window_is_refused() -> None:
 @pytest.mark.parametrize("coding", CODERS)
 def test_z05_plain_text_that_says_it_is_coded(coding: str) -> None:
     page = b"<!doctype html><title>plain</title>"
-    assert decode(page, coding, CAP) == (page, True, False, False)
+    assert decode(page, coding, CAP) == Decoded(page)
 
 
 @pytest.mark.parametrize("coding", CODERS)
@@ -154,8 +154,8 @@ def test_z07_an_unknown_coding_gives_the_raw_body() -> None:
 
 def test_a_body_over_the_cap_is_cut() -> None:
     decoded = decode(gzip.compress(TEXT), "gzip", 1000)
-    assert decoded == (TEXT[:1000], True, True, False)
-    assert decode(gzip.compress(TEXT[:1000]), "gzip", 1000) == (TEXT[:1000], True, False, False)
+    assert decoded == Decoded(TEXT[:1000], is_truncated=True)
+    assert decode(gzip.compress(TEXT[:1000]), "gzip", 1000) == Decoded(TEXT[:1000])
 
 
 @given(st.binary(), st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br"]), st.integers(0, 2000))
@@ -205,19 +205,19 @@ def test_members_before_a_long_one_cost_no_copy_of_it() -> None:
     begun = time.process_time()
     decoded = decode(gzip.compress(b"") * 998 + gzip.compress(long, 0), "gzip", 50_000_000)
     assert time.process_time() - begun < 2  # 28 s with a copy per member
-    assert decoded == (long, True, False, False)
+    assert decoded == Decoded(long)
 
 
 def test_what_follows_too_many_members_is_said_to_be_missing() -> None:
-    assert decode(gzip.compress(b"a") * 1000, "gzip", CAP) == (b"a" * 1000, True, False, False)
-    assert decode(gzip.compress(b"a") * 1001, "gzip", CAP) == (b"a" * 1000, True, True, False)
+    assert decode(gzip.compress(b"a") * 1000, "gzip", CAP) == Decoded(b"a" * 1000)
+    assert decode(gzip.compress(b"a") * 1001, "gzip", CAP) == Decoded(b"a" * 1000, is_truncated=True)
 
 
 @pytest.mark.parametrize("coding", CODERS)
 @pytest.mark.parametrize("size", [64 * 1024, 300_000])
 def test_content_that_cannot_be_compressed_is_no_stream_that_says_nothing(coding: str, size: int) -> None:
     data = random.Random(2).randbytes(size)
-    assert decode(CODERS[coding](data), coding, CAP) == (data, True, False, False)
+    assert decode(CODERS[coding](data), coding, CAP) == Decoded(data)
 
 
 def test_a_fault_in_a_late_slice_keeps_what_came_before() -> None:

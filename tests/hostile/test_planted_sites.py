@@ -42,7 +42,11 @@ def test_a_trap_is_cut_at_its_budget_and_what_is_held_back_is_said(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "name", ["numbered records", "tables of measurements", "an archive by date", "an API reference"]
+    "name",
+    [
+        *("numbered records", "tables of measurements", "an archive by date", "an API reference"),
+        *("products with a number and a price", "articles by a random id"),
+    ],
 )
 def test_an_honest_site_is_fetched_whole(tmp_path: Path, name: str) -> None:
     with TrapServer(HONEST[name], 600) as server:

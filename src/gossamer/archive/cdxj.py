@@ -21,13 +21,14 @@ from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.archive.surt import surt
 from gossamer.archive.warc import Identified, is_word
 from gossamer.core.url import redirect_target
+from gossamer.expressions import expression
 from gossamer.records import ArchiveSpan
 
 INDEX_NAME = "index.cdxj"
 PARTS_FOLDER = "parts"  # a separate folder, so that index/*.cdxj contains every capture once
 INDEXED_TYPES = frozenset({"response", "revisit"})
 _CONTENT_TYPE = re.compile(rb"\r\ncontent-type[ \t]*:([^\r\n]*)", re.IGNORECASE)
-_LOCATION = re.compile(rb"\r\nlocation[ \t]*:([^\r\n]*)", re.IGNORECASE)
+_LOCATION = expression(rb"\r\nlocation[ \t]*:([^\r\n]*)", re.IGNORECASE)
 _END_OF_TYPE = re.compile(r"[;\s]")
 _NOT_DIGIT = re.compile(r"\D")
 _MERGE_WIDTH = 128  # files open at a time

@@ -12,8 +12,10 @@ import re
 from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+from gossamer.expressions import expression
+
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
-_WWW = re.compile(rb"www\d*\.")
+_WWW = expression(rb"www\d*\.")
 _SAFE = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _DEFAULT_PORTS = {b"http": 80, b"https": 443}
 

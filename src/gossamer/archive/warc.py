@@ -27,6 +27,7 @@ from msgspec import Struct
 from gossamer.archive.digests import sha1, sha1_pair
 from gossamer.archive.digests import sha1_base32 as sha1_base32  # noqa: PLC0414 - others take it from here
 from gossamer.exchanges import Exchange
+from gossamer.expressions import expression
 from gossamer.records import Outcome, Truncation
 
 GZIP_LEVEL = 1
@@ -38,9 +39,9 @@ _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-fo
 
 # A head that can be stored as it is: known status line, each line starts visibly and ends in CRLF, one blank line.
 _PLAIN_HEAD = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?\r\n(?:[!-~][^\r\n\0]*\r\n)*\r\n")
-_STATUS_LINE = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?")
-_TRANSFER_CODING = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
+_STATUS_LINE = expression(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n\0]*)?")
+_TRANSFER_CODING = expression(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_CONTENT_LENGTH = expression(rb"content-length[ \t]*:", re.IGNORECASE)
 _NOT_MODIFIED = Outcome.NOT_MODIFIED
 _URI_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 

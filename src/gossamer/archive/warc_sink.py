@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer import failpoints
 from gossamer.archive.warc import REQUISITE, Identified, RefersTo, stored_block
 from gossamer.archive.writer import ArchiveWriter
-from gossamer.ports.page_sink import FetchedPage, Volume
+from gossamer.exchanges import FetchedPage, Volume
 from gossamer.records import OrderKind, Outcome, Result
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.

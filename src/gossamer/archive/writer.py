@@ -39,8 +39,7 @@ from gossamer.archive.warc import (
     warcinfo_record,
 )
 from gossamer.errors import DiskFullError
-from gossamer.exchanges import Exchange
-from gossamer.ports.page_sink import Volume
+from gossamer.exchanges import Exchange, Volume
 from gossamer.records import ArchiveSpan
 
 OPEN_SUFFIX = ".open"

@@ -34,7 +34,6 @@ SHARD_PREFIX_BYTES = 2  # 12 bits and 4 zeros
 _NAME_BITS = 64 - SHARD_BITS
 _NAME_MASK = (1 << _NAME_BITS) - 1
 _PREFIX_SHIFT = 8 * SHARD_PREFIX_BYTES - SHARD_BITS
-_PREFIXES = tuple((shard << _PREFIX_SHIFT).to_bytes(SHARD_PREFIX_BYTES, "big") for shard in range(SHARD_COUNT))
 
 
 class Division(Protocol):
@@ -73,7 +72,7 @@ def shard_of(key: bytes) -> int:
 
 def shard_prefix(shard: int) -> bytes:
     """Return the first bytes of the keys of a table whose keys do not begin with an id."""
-    return _PREFIXES[shard]
+    return (shard << _PREFIX_SHIFT).to_bytes(SHARD_PREFIX_BYTES, "big")
 
 
 def shard_range(shard: int) -> tuple[bytes, bytes | None]:

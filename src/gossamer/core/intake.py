@@ -11,14 +11,13 @@ memo of its own: what it refuses another may accept.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core.calendar import DateBudget
 from gossamer.core.domains import registrable_domain
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id, shard_of
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.priority import DEMOTION, Ordering
@@ -29,6 +28,9 @@ from gossamer.core.traps import is_dated, shape_trap
 from gossamer.core.url import host_of
 from gossamer.records import Anchor, Link, OrderKind, QueuedUrl, Source, UrlId
 from gossamer.state import HoldRule
+
+if TYPE_CHECKING:
+    from gossamer.core.first_pass import FirstPass
 
 MEMO_URLS = 200_000
 SCORE_STEPS = 1000  # of priority per point of a hook's score

@@ -13,11 +13,13 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from gossamer.expressions import expression
+
 MAX_CHARS = 4096  # of all headers together: what follows is no type
 
 _HTTP_SPACE = "\t\n\r "
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_QUOTED_TEXT = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_QUOTED_TEXT = expression(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class MimeType(Struct, frozen=True):

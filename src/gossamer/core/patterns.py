@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, cast
 
+from gossamer.expressions import expression
+
 Search = Callable[[str], object]
 
 _EXPECTED: Final = "expected RE2 syntax: no look-around, no back references, repetitions up to 1000"
 # What makes an engine try again. Without any of these Python's own engine is linear too, and takes a fifth of the time.
-_CHOICE: Final = re.compile(r"[*+?{(|\\]")
-_OPEN_REPETITION: Final = re.compile(r"(?<!\\)\{,\d+\}")  # for RE2 these are just characters
+_CHOICE: Final = expression(r"[*+?{(|\\]")
+_OPEN_REPETITION: Final = expression(r"(?<!\\)\{,\d+\}")  # for RE2 these are just characters
 
 
 def pattern_fault(pattern: str) -> str:

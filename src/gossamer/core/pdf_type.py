@@ -7,7 +7,7 @@ when it has the whole one.
 
 from __future__ import annotations
 
-import re
+from gossamer.expressions import expression
 
 PDF = "application/pdf"
 PDF_NAMES = frozenset({PDF, "application/x-pdf", "application/acrobat", "text/pdf", "text/x-pdf"})
@@ -24,7 +24,7 @@ UNSPECIFIC = frozenset(
     }
 )
 # Readers accept a PDF within the first kilobyte; on the web, white space and a byte order mark occur before it.
-_START = re.compile(rb"(?:\xef\xbb\xbf)?[\0\t\n\x0c\r ]{0,1024}%PDF-")
+_START = expression(rb"(?:\xef\xbb\xbf)?[\0\t\n\x0c\r ]{0,1024}%PDF-")
 
 
 def is_pdf(media_type: str, content: bytes, url: str) -> bool:

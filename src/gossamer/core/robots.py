@@ -18,6 +18,7 @@ from itertools import islice
 from msgspec import Struct, field
 
 from gossamer.core.robots_match import ALLOWED, RobotsDecision, RuleMatcher, normal_path, printable
+from gossamer.expressions import expression
 
 MAX_ROBOTS_BYTES = 500 << 10  # RFC 9309 2.5: at least
 MAX_LINE_CHARS = 16_663  # 8 times the maximum URL length of browsers, less one; the limit of Google's parser
@@ -44,9 +45,9 @@ _LINE = (
     r"(?:[uU][sS][eE][rR]|[aA][lL][lL][oO][wW]|[dD][iI][sSaA][sS]?[aAlL]"
     r"|[cC][rR][aA][wW][lL]|[sS][iI][tT][eE]|[cC][oO][nN][tT][eE][nN][tT]-)[^\n]*)"
 )
-_PRODUCT_TOKEN = re.compile(r"[A-Za-z_-]+")  # RFC 9309 2.2.1
-_NAME_WITH_DIGITS = re.compile(r"[A-Za-z0-9_-]+")  # as some robots are called nevertheless
-_COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
+_PRODUCT_TOKEN = expression(r"[A-Za-z_-]+")  # RFC 9309 2.2.1
+_NAME_WITH_DIGITS = expression(r"[A-Za-z0-9_-]+")  # as some robots are called nevertheless
+_COMPATIBLE = expression(r"\(compatible;\s*([A-Za-z0-9_-]+)")
 
 
 class _Section(Struct):

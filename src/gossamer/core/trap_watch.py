@@ -197,7 +197,7 @@ class TrapWatch:
             if of_url:
                 return self._record_suspect(of_url[0], url, mark, links)
         verdict = None
-        for pattern in dict.fromkeys(patterns_of(url)):
+        for pattern in patterns_of(url):
             window = self._window_of((host, pattern))
             if window.skipped:
                 window.skipped -= 1

@@ -11,20 +11,21 @@ import re
 from collections import Counter
 
 from gossamer.core.url import path_of
+from gossamer.expressions import expression
 
 MAX_SEGMENT_REPEATS = 3
 MAX_NUMBER_REPEATS = 6  # a chapter, a section and a page may have the same number
 MAX_SEGMENTS = 100
 
-_DATED_PATH = re.compile(
+_DATED_PATH = expression(
     r"/(?:19|20)\d\d(?:[/_-](?:0?[1-9]|1[0-2])(?![\d])(?:[/_-](?:0?[1-9]|[12]\d|3[01])(?![\d]))?)/?(?:$|\?)"
 )
-_DATED_QUERY = re.compile(
+_DATED_QUERY = expression(
     r"[?&](?:date|month|day|ym|cal|calendar|start|from)=(?:19|20)\d\d-?(?:0[1-9]|1[0-2])", re.IGNORECASE
 )
 # Two searches: one pattern with both would take quadratic time on a query full of years.
-_YEAR_QUERY = re.compile(r"[?&]y(?:ear)?=(?:19|20)\d\d", re.IGNORECASE)
-_MONTH_QUERY = re.compile(r"[?&]m(?:onth)?=", re.IGNORECASE)
+_YEAR_QUERY = expression(r"[?&]y(?:ear)?=(?:19|20)\d\d", re.IGNORECASE)
+_MONTH_QUERY = expression(r"[?&]m(?:onth)?=", re.IGNORECASE)
 
 
 def shape_trap(url: str, found_on: str | None = None) -> str | None:

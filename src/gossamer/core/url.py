@@ -16,14 +16,15 @@ import can_ada
 from xxhash import xxh3_64_digest
 
 from gossamer.core.identity import host_id, url_id_from
+from gossamer.expressions import expression
 from gossamer.records import Link, UrlId
 
 MAX_URL_CHARS = 4096
 
-_DOT_SEGMENT = re.compile(r"[^?#]*/(?:\.|%2[eE]){1,2}(?:[/?#]|$)")
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
+_DOT_SEGMENT = expression(r"[^?#]*/(?:\.|%2[eE]){1,2}(?:[/?#]|$)")
+_ESCAPE = expression(r"%([0-9A-Fa-f]{2})?")
 # A URL parser leaves these in a query as they are, escaped or not; servers take both for the same.
-_TO_ESCAPE_IN_KEY = re.compile(r"[\[\]^|`{}\\]")
+_TO_ESCAPE_IN_KEY = expression(r"[\[\]^|`{}\\]")
 _ESCAPED_IN_KEY = str.maketrans({char: f"%{ord(char):02X}" for char in "[]^|`{}\\"})
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _TRACKING_PREFIXES = ("utm_", "mtm_", "pk_", "hsa_", "matomo_")
@@ -35,9 +36,9 @@ _TRACKING = frozenset(
 # Names used for nothing else: any long value is a session. The others must have the shape as well.
 _SESSION_NAMES = frozenset(["phpsessid", "jsessionid", "aspsessionid", "cfid", "cftoken", "oscsid", "zenid"])
 _PERHAPS_SESSION_NAMES = frozenset(["sid", "s", "session", "sessionid", "session_id", "sess", "sessid"])
-_LONG_VALUE = re.compile(r"[A-Za-z0-9,._!-]{8,}")
-_HEX_VALUE = re.compile(r"[0-9A-Fa-f]{16,}")
-_PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid|sid)=[A-Za-z0-9,._!-]*", re.IGNORECASE)
+_LONG_VALUE = expression(r"[A-Za-z0-9,._!-]{8,}")
+_HEX_VALUE = expression(r"[0-9A-Fa-f]{16,}")
+_PATH_SESSION = expression(r";(?:jsessionid|phpsessid|sid)=[A-Za-z0-9,._!-]*", re.IGNORECASE)
 
 
 def canonical(text: str, base: str = "") -> str | None:

@@ -11,18 +11,17 @@
 
 from __future__ import annotations
 
-import re
-
 from gossamer.core.url import path_of
+from gossamer.expressions import expression
 
 MAX_NAMES_CHARS = 200
-_NUMBER = re.compile(r"\d+")
-_TOKEN = re.compile(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
+_NUMBER = expression(r"\d+")
+_TOKEN = expression(r"(?<![^/])(?=[^/]*\d)[0-9A-Za-z_-]{16,}(?![^/])")
 TREE = "/**"
 
 
 def patterns_of(url: str) -> tuple[str, ...]:
-    """Return the patterns that a canonical URL is watched by, the narrowest first."""
+    """Return the patterns that a canonical URL is watched by, the narrowest first; each contains other URLs, too."""
     path, mark, query = path_of(url).partition("?")
     # Both contain digits, which most paths do not: a search is a third of the time of two substitutions.
     shape = path if _NUMBER.search(path) is None else _NUMBER.sub("#", _TOKEN.sub("*", path))
@@ -30,14 +29,13 @@ def patterns_of(url: str) -> tuple[str, ...]:
         names = sorted({part.partition("=")[0] for part in query.split("&")})
         return f"{shape}?{'&'.join(names)[:MAX_NAMES_CHARS]}", f"{shape}?*"
     if shape == "/":
-        return "/", "/*"
+        return ("/*",)
     end = len(shape) - 1 if shape.endswith("/") else len(shape)
     folder = shape[: shape.rfind("/", 0, end) + 1]
     in_folder = f"{folder}*" if end == len(shape) else f"{folder}*/"
     first = shape.find("/", 1)
-    if first < 0 or first == len(shape) - 1:
-        return shape, in_folder
-    return shape, in_folder, shape[:first] + TREE, TREE
+    wide = (in_folder,) if first < 0 or first == len(shape) - 1 else (in_folder, shape[:first] + TREE, TREE)
+    return wide if shape in {path, in_folder} else (shape, *wide)
 
 
 def is_tree(pattern: str) -> bool:

@@ -8,6 +8,7 @@ not owned go to the outbox instead.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,13 +27,15 @@ from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.introduced_links import IntroducedLinks
 from gossamer.engine.link_messages import Letter, LinkMessage, context_of, link_of, message_of
-from gossamer.engine.rehoming import Rehoming
 from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.submitters import add_submitter
-from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord, Link, OrderKind, QueuedUrl, Source, UrlId, UrlState
 from gossamer.state import CrawlState, HoldRule, LinkMeta
+
+if TYPE_CHECKING:
+    from gossamer.engine.rehoming import Rehoming
+    from gossamer.ports import FrontierStore
 
 BEFORE_PAGES = 1 << 30  # more than any priority within a host
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from gossamer.core.frontier import Frontier
@@ -38,8 +40,10 @@ from gossamer.engine.shard import Shards
 from gossamer.engine.spam_watch import SpamWatch
 from gossamer.engine.trap_verdicts import TrapVerdicts
 from gossamer.engine.visit_results import VisitResults
-from gossamer.ports import Ledger
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 
 class CrawlParts(Struct, frozen=True, kw_only=True):

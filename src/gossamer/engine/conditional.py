@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from gossamer.core.identity import host_id
 from gossamer.core.url import origin_of
-from gossamer.ports import Ledger
 from gossamer.records import ContentRecord, Order, OrderKind
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 
 def with_stored_copy(order: Order, ledger: Ledger) -> Order:

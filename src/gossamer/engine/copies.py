@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.near_duplicates import NearDuplicates
 from gossamer.events import EventName
-from gossamer.ports import Ledger
 from gossamer.records import ContentRecord, QueuedUrl, Result, Similar, UrlId
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 
 class Copies:

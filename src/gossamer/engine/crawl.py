@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -36,7 +37,6 @@ from gossamer.engine.link_review import LinkReview
 from gossamer.engine.notices import NoticeCounts
 from gossamer.engine.rules import CrawlRules
 from gossamer.figures import Totals
-from gossamer.ports import Ledger
 from gossamer.records import (
     DomainRecord,
     Link,
@@ -51,6 +51,9 @@ from gossamer.records import (
     UrlState,
 )
 from gossamer.state import CrawlState, OperatorRequest, SeedRecord
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 # A turn ends when it has done this much besides orders, so that it does not hold the event loop: slices of robots.txt
 # files that are read again, hosts that are loaded, and URLs that robots.txt forbids (50 µs each, 1 ms at most).

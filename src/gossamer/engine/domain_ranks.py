@@ -9,13 +9,16 @@ copied there when a host is loaded into memory, and when it changes meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import domain_id
 from gossamer.core.tables import RANKS
-from gossamer.ports import FrontierStore
 from gossamer.state import CrawlState, DomainRank
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 
 class DomainRanks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from heapq import heappop, heappush
 from math import ceil
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -21,8 +22,10 @@ from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, due_host_k
 from gossamer.core.tables import DUE, DUE_HOSTS, HOST_VISITS
 from gossamer.core.url import host_of
 from gossamer.engine.host_directory import HostDirectory
-from gossamer.ports import FrontierStore
 from gossamer.records import Known, OrderKind, Outcome, QueuedUrl, UrlId, UrlRecord, UrlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 LEASE_S = 60
 MAX_HOSTS = 10_000  # with URLs in memory; and no more than a quarter of all hosts that may be there

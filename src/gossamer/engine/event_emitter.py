@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from gossamer.core.frontier_io import Denied
 from gossamer.core.intake import Refused
 from gossamer.core.quarantine import Quarantine
 from gossamer.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
 from gossamer.figures import Figures
-from gossamer.ports import FetchLog
 from gossamer.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
+
+if TYPE_CHECKING:
+    from gossamer.ports import FetchLog
 
 _PAGE_EVENTS = {
     Outcome.OK: EventName.FETCH_OK,
@@ -32,7 +36,7 @@ _PAGE, _EXCLUDED, _OK = OrderKind.PAGE, EventName.EXCLUDED_BY_RULE, Outcome.OK
 _READ = {OrderKind.SITEMAP: EventName.SITEMAP_READ, OrderKind.REQUISITE: EventName.REQUISITE_FETCHED}
 
 
-class VisitNote(NamedTuple):
+class VisitNote(Struct, frozen=True, gc=False):
     """What another visit of a URL found, and how long until the next; 0: it is not fetched again."""
 
     found: str

@@ -7,15 +7,19 @@ What is in flight stays. Requisites do not count: their pages are fetched.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import host_id
 from gossamer.core.queue_tails import QueueTails
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.removal import Removal
 from gossamer.events import EventName
-from gossamer.ports import QueueStore
 from gossamer.records import Outcome, QueuedUrl
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import QueueStore
 
 MAX_READS = 200
 _BATCH = 64  # URLs of a queue that are read at a time

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from math import inf
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +32,6 @@ from gossamer.engine.holding import Holding
 from gossamer.engine.shard_memory import ShardMemory
 from gossamer.engine.trap_verdicts import TrapVerdicts
 from gossamer.figures import Figures
-from gossamer.ports import FrontierStore, Ledger
 from gossamer.records import (
     HostRecord,
     Link,
@@ -44,6 +44,9 @@ from gossamer.records import (
     UrlState,
 )
 from gossamer.state import ALL_PATTERNS, HoldRule, HostEvidence
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore, Ledger
 
 OVERSIZE_ANSWERS = 3  # one or two may be exceptions
 OVERSIZE_SHARE = 0.5  # of a host's pages: a few logs or a manual in one page are no reason to leave out the others

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.intake import Intake, LinkContext
 from gossamer.core.requisite import queued_pages
 from gossamer.core.url import link_to
 from gossamer.engine.admission import Admission
 from gossamer.engine.holding import Holding
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, Link, Source
 from gossamer.state import HoldRule
+
+if TYPE_CHECKING:
+    from gossamer.core.first_pass import FirstPass
+    from gossamer.ports import HostStore
 
 
 class FirstPassProgress(ShardMemory):

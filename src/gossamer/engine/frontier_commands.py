@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from gossamer.core import frontier_io
@@ -14,7 +16,9 @@ from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.removal import Removal
 from gossamer.engine.revisiting import Revisits
 from gossamer.engine.visit_results import VisitResults
-from gossamer.ports import Ledger
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 DENIED_WORK = 4_000
 

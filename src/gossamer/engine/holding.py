@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,9 +31,11 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shard_memory import ShardMemory
 from gossamer.events import EventName
 from gossamer.figures import add_count
-from gossamer.ports import FrontierStore
 from gossamer.records import Link, QueuedUrl, UrlId
 from gossamer.state import CrawlState, HeldUrl, HoldRule, HostHeld
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 SLICE = 100
 MAX_URLS = 20_000

@@ -8,15 +8,18 @@ count of swapped-out hosts: only the ledger counts them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
 from gossamer.core.identity import domain_id, host_id, shard_of
 from gossamer.core.robots_state import is_ban, stored_state
 from gossamer.engine.domain_ranks import DomainRanks
-from gossamer.ports import HostStore
 from gossamer.records import DomainRecord, HostRecord, OrderKind, Outcome, QueuedUrl
 from gossamer.state import DomainRank
+
+if TYPE_CHECKING:
+    from gossamer.ports import HostStore
 
 # How much of a turn's work (see `crawl.MAX_TURN_WORK`) it is at most to read a slice of robots.txt, and to load a host.
 MAX_SLICE_WORK = 128_000  # 10 ms, the last one 20 ms

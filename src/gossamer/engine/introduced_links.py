@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.address_crowds import CROWDED
 from gossamer.core.domains import registrable_domain
@@ -22,9 +23,11 @@ from gossamer.core.introductions import network_of_host
 from gossamer.core.tables import INTRODUCED, introduced_key
 from gossamer.core.url import host_of, link_to, url_id
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import FrontierStore
 from gossamer.records import Link, QueuedUrl, Source, UrlId
 from gossamer.state import CrawlState, IntroducedBatch
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 BATCH_LINKS = 100
 _LIMITED = (Source.LINK, Source.SITEMAP)  # the others bring one URL per request

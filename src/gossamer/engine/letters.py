@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.url import host_of
@@ -14,9 +15,11 @@ from gossamer.engine.link_messages import Letter, RobotsAnswer, link_of
 from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.robots_results import RobotsResults, result_of
 from gossamer.engine.scope_record import ScopeRecord
-from gossamer.ports import HostStore
 from gossamer.records import OrderKind, Source
 from gossamer.state import DomainRank
+
+if TYPE_CHECKING:
+    from gossamer.ports import HostStore
 
 _OF_SEEDS = (Source.SEED, Source.REDIRECT)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,9 +21,11 @@ from gossamer.core.tables import BACKLOG, batch_key
 from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import RecordStore
 from gossamer.records import Link, UrlId
 from gossamer.state import CrawlState, LinkBatch
+
+if TYPE_CHECKING:
+    from gossamer.ports import RecordStore
 
 FIRST_LINKS = 2000
 BATCH_LINKS = 500

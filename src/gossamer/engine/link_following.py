@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,9 +16,11 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_backlog import LinkBacklog
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
-from gossamer.ports import RecordStore
 from gossamer.records import SITEMAP_INDEX, Link, Order, OrderKind, Outcome, QueuedUrl, Result, Source
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import RecordStore
 
 MAX_HOPS = 5
 MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more

@@ -8,9 +8,13 @@ without one. A URL whose signature was stored is never marked at a later visit: 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.core.dedup.scheme import SCHEMES, NearDup
-from gossamer.ports import Ledger
 from gossamer.records import Outcome, QueuedUrl, Result, Similar, Source, UrlRecord
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 _PROBE = Source.PROBE
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from gossamer.core.intake import Intake, LinkContext
 from gossamer.engine.admission import Admission
 from gossamer.engine.revisiting import Revisits
-from gossamer.ports import Ledger
 from gossamer.records import Link, Source
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 NOTICED = LinkContext(depth=1, source=Source.NOTICE)
 

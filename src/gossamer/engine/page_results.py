@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.core.catalog import change_of, finished_record
 from gossamer.core.frontier_io import Effects
 from gossamer.engine.copies import Copies
@@ -12,8 +14,10 @@ from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
 from gossamer.engine.spam_watch import SpamWatch
-from gossamer.ports import QueueStore
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import QueueStore
 
 MAX_USAGE_CHARS = 1000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.

@@ -17,6 +17,7 @@ Ids of links that a worker process or a stored batch made before are made again 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier import Frontier
@@ -25,9 +26,11 @@ from gossamer.core.regions import Regions
 from gossamer.core.requisite import count_requisites, is_requisite
 from gossamer.core.tables import HELD, HELD_COUNTS, HOMES, SUBMITTERS, held_key, held_prefix
 from gossamer.engine.link_messages import Letter, LinkMessage, requisite_message
-from gossamer.ports import FrontierStore
 from gossamer.records import HostId, HostRecord, QueuedUrl, UrlId
 from gossamer.state import CrawlState, DomainHome, HeldUrl, HoldRule
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 CountryOf = Callable[[str], str]  # of an address: two letters, or empty if it is not known
 MOVE_EVERY_S = 10.0  # a shard: to release and take it costs a second or two

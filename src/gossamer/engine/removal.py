@@ -6,6 +6,7 @@ Each has a row in the catalog with the reason. One method changes queue, catalog
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.catalog import record_of
 from gossamer.core.frontier import Frontier
@@ -15,9 +16,11 @@ from gossamer.core.requisite import count_requisites, is_requisite
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.engine.scope_record import ScopeRecord
-from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord, Outcome, QueuedUrl, UrlState
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 _BATCH = 1000
 

@@ -13,6 +13,7 @@ becomes a page meanwhile is done with it. Without the option nothing here is cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.catalog import finished_record, queued_from
 from gossamer.core.frontier import Frontier
@@ -30,9 +31,11 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.link_messages import RequisiteMessage, requisite_message, requisite_of
 from gossamer.engine.rules import CrawlRules
 from gossamer.figures import Totals
-from gossamer.ports import Ledger
 from gossamer.records import Link, Order, Outcome, QueuedUrl, Result, UrlId, UrlRecord, UrlState
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 MEMO_URLS = 100_000  # that were offered lately: most pages of a site need the same
 AS_PAGE = "stored as a page"

@@ -12,9 +12,9 @@ In the same way all pages are read again for what they need to be shown, if an e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gossamer.core.catalog import queued_from
-from gossamer.core.first_pass import FirstPass
 from gossamer.core.identity import host_id
 from gossamer.core.limits import FrontierLimits
 from gossamer.core.url import host_of
@@ -24,9 +24,12 @@ from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.robots_results import RobotsResults
 from gossamer.events import EventName
-from gossamer.ports import Ledger
 from gossamer.records import OrderKind, Outcome, Result, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import CrawlState, Reread, SeedRecord
+
+if TYPE_CHECKING:
+    from gossamer.core.first_pass import FirstPass
+    from gossamer.ports import Ledger
 
 _WITH_LINKS = frozenset(
     {Outcome.OK.value, Outcome.OTHER_SUCCESS.value, Outcome.NOT_MODIFIED.value, Outcome.LINKS_ONLY.value}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from math import ceil
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,7 +27,6 @@ from gossamer.core.url import host_of
 from gossamer.engine.due_urls import DueUrls
 from gossamer.engine.shard_memory import ShardMemory
 from gossamer.figures import RevisitFigures
-from gossamer.ports import Ledger
 from gossamer.records import (
     HostRecord,
     Link,
@@ -40,6 +40,9 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 PER_PAGE_DAY = 0.25  # fetches of known pages, if no budget is set
 ADJUST_S = 60.0

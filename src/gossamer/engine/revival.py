@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,9 +20,11 @@ from gossamer.engine.holding import Holding
 from gossamer.engine.host_directory import HostDirectory
 from gossamer.events import EventName
 from gossamer.figures import Totals
-from gossamer.ports import Ledger
 from gossamer.records import HostRecord, OrderKind, Outcome, Source, UrlId, UrlRecord, UrlState
 from gossamer.state import OperatorRequest
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 NO_LETTERS = "no dead letters match"
 _PURPOSES = {OrderKind.SITEMAP: "sitemap", OrderKind.REQUISITE: "requisite"}

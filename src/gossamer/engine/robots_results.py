@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.core.catalog import record_of
 from gossamer.core.domains import registrable_domain
 from gossamer.core.frontier_io import Effects
@@ -18,9 +20,11 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.engine.scope_record import ScopeRecord
 from gossamer.engine.submitters import add_submitter
 from gossamer.events import EventName
-from gossamer.ports import FrontierStore
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, QueuedUrl, Result, RobotsRecord, Source, UrlState
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 
 def result_of(answer: RobotsAnswer) -> Result:

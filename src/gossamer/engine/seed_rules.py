@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,9 +27,11 @@ from gossamer.core.scope import Reach, Surroundings
 from gossamer.core.tables import SEEDS
 from gossamer.core.url import host_of, origin_of, url_id
 from gossamer.errors import UsageError
-from gossamer.ports import Ledger
 from gossamer.records import Link, UrlId
 from gossamer.state import SeedRecord
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 _URLS_READ = 1000  # of a host, to find its seeds
 MAX_SHARED = 20_000  # seeds with rules in a crawl's record, which every node reads whenever it changes

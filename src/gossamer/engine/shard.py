@@ -10,17 +10,20 @@ caller. Links to a shard that is not owned wait in the outbox and are offered ag
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
 from gossamer.core.frontier import Frontier
 from gossamer.core.intake import Intake
 from gossamer.core.regions import Regions
 from gossamer.engine.admission import Admission
 from gossamer.engine.host_directory import HostDirectory
-from gossamer.engine.rehoming import CountryOf, Rehoming
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.engine.rehoming import CountryOf, Rehoming
+    from gossamer.ports import FrontierStore
 
 
 class Shards:
@@ -46,6 +49,8 @@ class Shards:
 
     def learn_countries(self, regions: Regions, country_of: CountryOf, state: CrawlState) -> None:
         """Have the countries of addresses decide where domains belong. Call before any shard is taken."""
+        from gossamer.engine.rehoming import Rehoming
+
         letter_to = self._admission.letter_to
         self.rehoming = Rehoming(regions, country_of, self._frontier, self._ledger, letter_to=letter_to, state=state)
         self._admission.rehoming, self._admission.homes = self.rehoming, regions.homes

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from gossamer.core.domains import registrable_domain
 from gossamer.core.identity import host_id, shard_of
@@ -32,9 +33,11 @@ from gossamer.core.spam.page import doorway, with_signal
 from gossamer.core.tables import QUARANTINES, SPAM, spam_key
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shard_memory import ShardMemory
-from gossamer.ports import FrontierStore
 from gossamer.records import HostRecord, QueuedUrl, Result, SpamVerdict, UrlRecord
 from gossamer.state import CrawlState, SpamTally
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 MAX_TALLIES = 10_000
 

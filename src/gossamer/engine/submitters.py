@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.core.tables import SUBMITTERS
-from gossamer.ports import RecordStore
 from gossamer.records import UrlId
 from gossamer.state import Submitters
+
+if TYPE_CHECKING:
+    from gossamer.ports import RecordStore
 
 MAX_SUBMITTERS = 100  # other domains whose URLs one sitemap may list
 

@@ -12,6 +12,7 @@ Only what was found on pages of the pattern is concerned (`core/trap_watch`): th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -28,9 +29,11 @@ from gossamer.engine.admission import Admission
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.removal import Removal
 from gossamer.events import EventName
-from gossamer.ports import FrontierStore
 from gossamer.records import QueuedUrl, QueuePosition, Source, UrlId
 from gossamer.state import CrawlState, HoldRule
+
+if TYPE_CHECKING:
+    from gossamer.ports import FrontierStore
 
 _BATCH = 1000
 _LINK = Source.LINK

@@ -7,6 +7,8 @@ counts of pages, copies and dead letters follow the rows. What pages show about 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from gossamer.core.catalog import finished_record, times_of
@@ -18,7 +20,6 @@ from gossamer.engine.event_emitter import EventEmitter, VisitNote
 from gossamer.engine.link_following import LinkFollowing
 from gossamer.engine.requisites import RequisiteQueue
 from gossamer.engine.revisiting import Revisits, is_source
-from gossamer.ports import Ledger
 from gossamer.records import (
     ChangeKind,
     HostRecord,
@@ -32,6 +33,9 @@ from gossamer.records import (
     UrlState,
 )
 from gossamer.state import CrawlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 _OK, _NOT_MODIFIED, _REDIRECT = Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT
 _PAGE = OrderKind.PAGE

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,11 +22,13 @@ from msgspec.structs import replace
 from gossamer.core.host_patterns import names_host, narrowest_first
 from gossamer.core.url import host_of, origin_of
 from gossamer.exchanges import Exchange
-from gossamer.fetch.cookies import CookieJar
 from gossamer.fetch.guard import AddressPolicy
 from gossamer.fetch.route import USUAL, Proxy, Route
 from gossamer.fetch.transfer import FetchRequest
 from gossamer.records import Outcome
+
+if TYPE_CHECKING:
+    from gossamer.fetch.cookies import CookieJar
 
 MASK: Final = "***"
 UNRESOLVED: Final = "proxy"  # instead of an address that only the proxy knows. No address: a direct request is refused
@@ -189,6 +191,8 @@ class AccessTable:
         return Access(rule, route, self._jar_of(host) if rule.has_cookies else None, is_plain=is_plain)
 
     def _jar_of(self, host: str) -> CookieJar:
+        from gossamer.fetch.cookies import CookieJar
+
         if host not in self._jars and len(self._jars) >= _MAX_JARS:
             del self._jars[next(iter(self._jars))]
         return self._jars.setdefault(host, CookieJar())

@@ -10,15 +10,15 @@ Invariants
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from typing import Final
 
+from gossamer.expressions import expression
 from gossamer.fetch.transfer import Transfer
 from gossamer.records import Outcome, Truncation
 
 # Possessive quantifiers: otherwise 16 KiB of zeros and a letter would take 12 ms.
-_CHUNK_SIZE: Final = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\n]*+)?\r?\n")
+_CHUNK_SIZE: Final = expression(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\n]*+)?\r?\n")
 _MAX_LINE_BYTES: Final = 16 * 1024  # between chunks
 _BLANK: Final = (b"\r\n", b"\n")
 _LONG_CHUNK: Final = "a chunk is longer than its size"

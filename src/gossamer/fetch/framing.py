@@ -8,7 +8,9 @@ different Locations, as by browsers and libcurl: one of them may have been injec
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from gossamer.fetch.head import Head
 
@@ -19,7 +21,7 @@ _WITHOUT_BODY: Final = frozenset((101, 204, 304))
 _MAX_DIGITS: Final = 18  # more than any real body; such a body ends with its connection
 
 
-class Framing(NamedTuple):
+class Framing(Struct, frozen=True, gc=False):
     """How the body of an answer is framed."""
 
     length: int  # bytes, or TO_THE_END, or IN_CHUNKS

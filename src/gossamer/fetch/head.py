@@ -11,7 +11,9 @@ A head of ten lines costs 1.6 µs if its lines are cached (`_LINES`), else 5.5.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from gossamer.fetch.limits import FetchLimits
 
@@ -28,7 +30,7 @@ _STATUS_LINES: Final[dict[bytes, tuple[str, int]]] = {}
 _STATUS_LINES_LIMIT: Final = 256
 
 
-class Head(NamedTuple):
+class Head(Struct, frozen=True):
     """The final head of an answer. `status` 0: there was none."""
 
     status: int
@@ -52,7 +54,7 @@ class Head(NamedTuple):
         return ",".join([value for key, value in self.headers if key == name])
 
 
-class Excess(NamedTuple):
+class Excess(Struct, frozen=True):
     """Which cap the header lines of an answer exceed."""
 
     reason: str

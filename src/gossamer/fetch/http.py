@@ -19,7 +19,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from gossamer.exchanges import Exchange
 from gossamer.fetch.access import UNRESOLVED, AccessTable
@@ -46,7 +48,7 @@ OnCrash = Callable[[str, Exception], None]  # the URL of a request on which our 
 _TRIES_NEXT_ADDRESS: Final = frozenset((Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT))
 
 
-class CodedBody(NamedTuple):
+class CodedBody(Struct, frozen=True):
     """What is left to be done with a body in a thread."""
 
     pieces: list[bytes]  # to be joined; empty if they are

@@ -153,18 +153,19 @@ class PlainTransfer(ChunkedTransfer):
         if self.verdict is not None:
             return
         error = _fault(lines) if len(head.headers) + 2 != len(lines) or b"\0" in head.raw else ""
-        length, self.is_reusable, unframed = framing_of(head)
-        if error or unframed:
-            self._refuse(error or unframed)
+        framing = framing_of(head)
+        self.is_reusable = framing.keeps_alive
+        if error or framing.error:
+            self._refuse(error or framing.error)
         elif self.request.is_head:
             self._part = _NOTHING  # RFC 9110 9.3.2: its headers describe a body that is not sent
-        elif length == IN_CHUNKS:
+        elif framing.length == IN_CHUNKS:
             self._part = _SIZE
-        elif length == TO_THE_END:
+        elif framing.length == TO_THE_END:
             self._part = _REST
         else:
-            self._left = length
-            self._part = _BODY if length else _NOTHING
+            self._left = framing.length
+            self._part = _BODY if framing.length else _NOTHING
 
     # -- the body ---------------------------------------------------------------------------------
 

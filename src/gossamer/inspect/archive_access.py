@@ -11,12 +11,12 @@ from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.objects import RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.errors import UsageError
-from gossamer.inspect.node_folders import NodeFolders
 from gossamer.records import ArchiveSpan
 from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import S3, scheme_of
 
 if TYPE_CHECKING:
+    from gossamer.inspect.node_folders import NodeFolders
     from gossamer.ports.object_store import ObjectStore
 
 

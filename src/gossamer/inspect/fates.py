@@ -7,13 +7,17 @@ for robots.txt have shown.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from gossamer.core.identity import host_id
 from gossamer.core.requisite import requisite_id
 from gossamer.core.url import host_of, origin_of, url_id
-from gossamer.ports import Catalog
 from gossamer.records import OrderKind, Outcome, UrlId, UrlRecord, UrlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import Catalog
 
 _MAX_CHAIN = 20  # more than the redirects that a crawl follows in a row
 QUEUED = "queued"

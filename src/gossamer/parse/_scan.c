@@ -137,6 +137,7 @@ static void fill_tags(void)
 typedef struct { char *name; char value[8]; uint8_t length; uint8_t value_length; } entity;
 
 static entity entities[ENTITY_SLOTS];
+static int has_entities;
 
 static uint32_t hash_bytes(const char *bytes, size_t length)
 {
@@ -209,7 +210,8 @@ static int draw_secret(void)
     return 0;
 }
 
-/* Copy the names from Python's own table, which is the standard's. */
+/* Copy the names from Python's own table, which is the standard's: when the first page needs them (1 ms). With the GIL,
+ * so no page that is scanned without it sees half a table. */
 static int fill_entities(void)
 {
     PyObject *module = PyImport_ImportModule("html.entities");
@@ -217,6 +219,10 @@ static int fill_entities(void)
     Py_XDECREF(module);
     if (!table)
         return -1;
+    if (has_entities) { /* by another thread, during the import */
+        Py_DECREF(table);
+        return 0;
+    }
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(table, &position, &key, &value)) {
@@ -240,6 +246,7 @@ static int fill_entities(void)
         entities[slot].value_length = (uint8_t)value_length;
     }
     Py_DECREF(table);
+    has_entities = 1;
     return 0;
 }
 
@@ -1698,6 +1705,8 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     if (!is_utf8(bytes, (size_t)length))
         Py_RETURN_NONE;
+    if (!has_entities && memchr(bytes, '&', (size_t)length) && fill_entities())
+        return NULL;
     state s;
     memset(&s, 0, offsetof(state, foreign));
     s.wants_text = wants_text;
@@ -1733,7 +1742,7 @@ PyMODINIT_FUNC PyInit__scan(void)
 {
     fill_classes();
     fill_tags();
-    if (fill_entities() || draw_secret())
+    if (draw_secret())
         return NULL;
     return PyModule_Create(&module);
 }

@@ -8,15 +8,16 @@ surrogates and can always be written as UTF-8.
 
 from __future__ import annotations
 
-import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 
+from gossamer.expressions import expression
+
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 # A declaration without a comment or odd markup before it: what the prescan of the HTML standard would find.
-_PLAIN_META = re.compile(
+_PLAIN_META = expression(
     rb"""(?:\s*<(?:!doctype|\?xml|html|head|link|title>[^<]{0,200}</title|meta(?![^<>]*charset))[^<>]*>){0,9}"""
     rb"""\s*<meta (?:charset=["']?|http-equiv="content-type" content="text/html; ?charset=)"""
     rb"""(utf-8|iso-8859-1|windows-1252)["']?\s*/?>"""

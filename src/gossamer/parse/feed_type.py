@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from gossamer.expressions import expression
 
 RSS, ATOM = "application/rss+xml", "application/atom+xml"
 FEED_TYPES = frozenset({RSS, ATOM})
@@ -11,7 +11,7 @@ _MAY_BE_FEEDS = frozenset({"text/xml", "application/xml", "application/rdf+xml",
 _DOCTYPES = (b"<!doctype html", b"<!DOCTYPE html")  # as most pages begin
 _HEAD_BYTES = 2048
 # The root behind declaration, comments and DOCTYPE: up to 1.5 µs, for a page that does not begin as most do.
-_ROOT = re.compile(
+_ROOT = expression(
     rb"(?:\xef\xbb\xbf)?\s*+(?:<(?:\?[^>]*+>|!--[^-]*+(?:-(?!->)[^-]*+)*-->|!DOCTYPE[^>]*+>)\s*+){0,20}"
     rb"<(?:(rss)|(?:[A-Za-z]\w{0,15}:)?(feed)|rdf:(RDF))[\s>]"
 )

@@ -11,6 +11,7 @@ in C, 15 in Python; the numbers, if the address has any, 15.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from urllib.parse import unquote
 
@@ -18,6 +19,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.core.traps import is_dated
 from gossamer.core.url import path_of
+from gossamer.expressions import expression
 from gossamer.kernel import kernel
 
 MIN_BYTES = 20  # less is no evidence by itself: a page made by scripts
@@ -25,26 +27,29 @@ SHORT_BYTES = 4_000
 MIN_ECHO_CHARS = 4
 MAX_ECHOES = 8
 MAX_BYTES = 100_000
+MAX_NUMBERS_BYTES = 20_000
+MAX_PRICES = 50  # per currency
+MAX_PRICE_BYTES = 32
 _DIGITS = b"0123456789"
 _DIGIT = re.compile(r"[0-9]")
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBER = expression(r"[0-9]+")
+_NUMBER_BYTES = expression(rb"[0-9]+")
+_AMOUNT_BEHIND = expression(rb"(?:\s|\xc2\xa0)?([0-9](?:[.,]?[0-9]){0,14})")
+_AMOUNT_BEFORE = expression(rb"([0-9](?:[.,]?[0-9]){0,14})(?:\s|\xc2\xa0)?\Z")
 _MAX_DIGITS = 18  # what follows is no counter
+_WIDTHS = (1, 2, 3, 4)  # with which a number may be written
 _ONLY_DIGITS = bytes(byte if byte in _DIGITS else 0x20 for byte in range(256))
-_CURRENCIES = "€ $ £ ¥ ₹ eur usd gbp chf sek nok dkk pln czk jpy inr brl".split()
-_CODES = "|".join(currency for currency in _CURRENCIES if currency.isalpha())
-_CURRENCY = rf"(?:[€$£¥₹]|(?<![^\W\d_])(?:{_CODES})(?![^\W\d_]))"
-_AMOUNT = r"([0-9](?:[.,]?[0-9]){0,14})"
-_PRICE = re.compile(rf"{_CURRENCY}\s?{_AMOUNT}|{_AMOUNT}\s?{_CURRENCY}")
+_CURRENCIES = [name.encode() for name in "€ $ £ ¥ eur usd gbp chf".split()]
 _DAYS = (
     "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun montag dienstag mittwoch "
     "donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles "
     "jueves viernes sábado domingo"
 )
-_PIECE_BREAKS = re.compile(r"[/?&=]+")
-_WORD_BREAKS = re.compile(r"[-_+.]+")
+_PIECES = bytes.maketrans(b"/?&=", b"\n\n\n\n")  # of a path, one a line
+_WORDS = bytes.maketrans(b"-_+.", b"    ")
 MAX_PIECES = 30
 _MIN_ID_CHARS = 12
-_ID = re.compile(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
+_ID = expression(r"(?<=/)(?=[^/]*\d)[0-9A-Za-z_-]{12,}(?=/)")
 
 
 def text_fingerprint(text: bytes, url: str) -> bytes:
@@ -60,20 +65,35 @@ def short_fingerprint(text: bytes, url: str) -> bytes:
     """Return the 8-byte fingerprint of a short text; empty if there is none."""
     if not text:
         return b""
-    small = text.decode("utf-8", "replace").lower()
+    small = text.lower()
     if is_dated(url):
-        small = _date_words().sub("", small)
-    words = bare(small.encode("utf-8", "replace"), _written_echoes(url))
-    return xxh3_64_digest(words + _prices(small, url))
+        small = _date_words().sub("", text.decode("utf-8", "replace").lower()).encode("utf-8", "replace")
+    return xxh3_64_digest(bare(small, _written_echoes(url)) + _prices(small, url))
 
 
-def _prices(text: str, url: str) -> bytes:
-    """Return the prices in a text without those that are in its URL."""
-    if not any(currency in text for currency in _CURRENCIES):
+def _prices(text: bytes, url: str) -> bytes:
+    """Return the prices in a text in lower case without those that are in its URL."""
+    prices = [price for currency in _CURRENCIES if currency in text for price in _amounts_beside(currency, text)]
+    if not prices:
         return b""
-    own = set(_NUMBER.findall(path_of(url)))
-    amounts = (_NUMBER.findall(first or second) for first, second in _PRICE.findall(text))
-    return " ".join(".".join(parts) for parts in amounts if parts[0] not in own and "".join(parts) not in own).encode()
+    own = {number.encode() for number in _NUMBER.findall(path_of(url))}
+    parts_of = (_NUMBER_BYTES.findall(price) for price in prices)
+    return b" ".join(b".".join(parts) for parts in parts_of if parts[0] not in own and b"".join(parts) not in own)
+
+
+def _amounts_beside(currency: bytes, text: bytes) -> Iterator[bytes]:
+    """Return the amounts before or behind a currency's sign or code."""
+    at = -1
+    for _ in range(MAX_PRICES):
+        at = text.find(currency, at + 1)
+        if at < 0:
+            return
+        end = at + len(currency)
+        if currency.isalpha() and (text[at - 1 : at].isalpha() or text[end : end + 1].isalpha()):
+            continue  # a part of a word
+        found = _AMOUNT_BEHIND.match(text, end) or _AMOUNT_BEFORE.search(text, max(0, at - MAX_PRICE_BYTES), at)
+        if found is not None:
+            yield found[1]
 
 
 def number_fingerprint(text: bytes, url: str) -> bytes:
@@ -82,9 +102,9 @@ def number_fingerprint(text: bytes, url: str) -> bytes:
     if _DIGIT.search(path) is None:
         return b""
     own = {int(number[-_MAX_DIGITS:]) for number in _NUMBER.findall(path)}
-    near = {number + step for number in own for step in (-1, 0, 1)}
-    numbers = text[:MAX_BYTES].translate(_ONLY_DIGITS).split()
-    return xxh3_64_digest(b" ".join(number for number in numbers if int(number[-_MAX_DIGITS:]) not in near))
+    near = {f"{max(0, number + step):0{width}}".encode() for number in own for step in (-1, 0, 1) for width in _WIDTHS}
+    numbers = text[:MAX_NUMBERS_BYTES].translate(_ONLY_DIGITS).split()
+    return xxh3_64_digest(b" ".join([number for number in numbers if number not in near]))
 
 
 def plain_bare(text: bytes, parts: list[bytes]) -> bytes:
@@ -118,18 +138,25 @@ def _echoes(url: str) -> list[bytes]:
 @cache
 def _date_words() -> re.Pattern[str]:
     """Return the pattern of the names of months and days; compiled with the first page that has a date in its URL."""
+    return re.compile(_one_of(_month_and_day_names()))
+
+
+def _month_and_day_names() -> list[str]:
     from gossamer.core.written_dates import MONTH_NAMES
 
-    names = sorted({*_DAYS.split(), *MONTH_NAMES}, key=len, reverse=True)
-    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(names)})(?![^\W\d_])")
+    return sorted({*_DAYS.split(), *MONTH_NAMES}, key=len, reverse=True)
+
+
+def _one_of(words: list[str]) -> str:
+    return rf"(?<![^\W\d_])(?:{'|'.join(words)})(?![^\W\d_])"
 
 
 def _written_echoes(url: str) -> list[bytes]:
     """Return the parts of its address that a short page may repeat, in lower case, also with blanks between words."""
     path = path_of(url)
-    path = (unquote(path) if "%" in path else path).lower()
-    pieces = [piece for piece in _PIECE_BREAKS.split(path) if piece][:MAX_PIECES]
-    pieces += [piece.rpartition(".")[0] for piece in pieces if "." in piece]
-    spaced = [" ".join(_WORD_BREAKS.split(piece)) for piece in pieces]
-    every = {part for part in (path, *pieces, *spaced) if len(part) >= MIN_ECHO_CHARS}
-    return [part.encode("utf-8", "replace") for part in sorted(every, key=lambda part: (-len(part), part))]
+    written = (unquote(path) if "%" in path else path).encode("utf-8", "replace").lower()
+    pieces = written.translate(_PIECES).split(b"\n", MAX_PIECES)[:MAX_PIECES]
+    pieces += [piece.rpartition(b".")[0] for piece in pieces if b"." in piece]
+    spaced = [b" ".join(piece.translate(_WORDS).split()) for piece in pieces]
+    every = {part for part in (written, *pieces, *spaced) if len(part) >= MIN_ECHO_CHARS}
+    return sorted(sorted(every), key=len, reverse=True)  # the same in every process

@@ -8,8 +8,9 @@ here. About 0.2 µs per anchor; repeated hrefs are checked first, since that is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from gossamer.expressions import expression
 
 MAX_HREFS = 20_000  # examined per page, of which 1,000 new ones may be queued
 MAX_HREF_CHARS = 16_384  # twice the maximum URL limit of a crawl; a link of a megabyte is dropped here
@@ -26,7 +27,7 @@ ALWAYS_EXAMINED = 80  # whatever the base, which has at most 4,096 characters (`
 
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_SCHEME = expression(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _FOLLOWED_SCHEMES = frozenset({"http", "https"})
 
 

@@ -116,10 +116,11 @@ def _by_words(sample: str, rare: Counter[str], script: str, share: float) -> Det
     """Return the language of a script that matches the words and letters of a sample."""
     words = re.findall(_ASCII_WORD, sample) if sample.isascii() else re.findall(_WORD, sample)
     scores: dict[str, float] = dict.fromkeys(_SHARED[script], 0.0)
-    known = _weights(script)
+    known = _function_words(script)
     for word, number in Counter(words).items():
-        for code, weight in known.get(word, ()):
-            scores[code] += weight * number
+        if word in known:
+            for code, weight in _weights(script, word):
+                scores[code] += weight * number
     _add_letters(scores, rare, script)
     (best, score), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
     if score < MIN_SHARE * len(words) or score <= second:
@@ -141,13 +142,20 @@ def _add_letters(scores: dict[str, float], rare: Counter[str], script: str) -> N
 
 
 @lru_cache(maxsize=4)
-def _weights(script: str) -> dict[str, list[tuple[str, float]]]:
-    """Return for each function word of a script the languages that have it, and its weight for each of them."""
-    owners: dict[str, list[str]] = {}
-    for code, words in _SHARED[script].items():
-        for word in set(words.split()):
-            owners.setdefault(word, []).append(code)
-    return {word: [(code, len(codes) ** -0.5) for code in codes] for word, codes in owners.items()}
+def _words_by_language(script: str) -> dict[str, frozenset[str]]:
+    return {code: frozenset(words.split()) for code, words in _SHARED[script].items()}
+
+
+@lru_cache(maxsize=4)
+def _function_words(script: str) -> frozenset[str]:
+    return frozenset().union(*_words_by_language(script).values())
+
+
+@lru_cache(maxsize=4_000)  # more than there are
+def _weights(script: str, word: str) -> list[tuple[str, float]]:
+    """Return the languages of a script that have a function word, and its weight for each of them."""
+    codes = [code for code, words in _words_by_language(script).items() if word in words]
+    return [(code, len(codes) ** -0.5) for code in codes]
 
 
 @lru_cache(maxsize=4)

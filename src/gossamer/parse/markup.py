@@ -13,6 +13,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 
 from gossamer.exchanges import Document
+from gossamer.expressions import expression
 from gossamer.parse.directives import NO_DIRECTIVES, ROBOTS_TOKEN, directives_of, meta_words
 from gossamer.parse.hrefs import MAX_HREF_CHARS, clean_href, clean_hrefs, has_followed_scheme, trim
 
@@ -20,10 +21,10 @@ TITLE_CHARS = 300
 DESCRIPTION_CHARS = 500
 
 _FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})
-_LANGUAGE = re.compile(r"\s*([A-Za-z]{2,8})(?![A-Za-z0-9])")
+_LANGUAGE = expression(r"\s*([A-Za-z]{2,8})(?![A-Za-z0-9])")
 # HTML "shared declarative refresh steps": a time, then a separator, then optionally `url=` and quotes.
 _REFRESH = r"""(?is)\s*[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))"""
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_CONTROLS = expression(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 class Markup(Struct):

@@ -8,15 +8,11 @@ another machine's engine before, or instead of, the local write.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from gossamer.state import Row
 
-class Row(NamedTuple):
-    """One change to a table: the row's bytes from now on; None removes it."""
-
-    table: str
-    key: bytes
-    value: bytes | None
+__all__ = ["CommitLog", "Row", "SealedChanges"]
 
 
 class SealedChanges(Protocol):

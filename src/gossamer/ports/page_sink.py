@@ -8,31 +8,12 @@ has returned; `sync` and `close` run in a separate thread.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from msgspec import Struct
+from gossamer.exchanges import FetchedPage, Volume
+from gossamer.records import Result
 
-from gossamer.exchanges import Exchange
-from gossamer.records import ContentRecord, Order, Result
-
-
-class FetchedPage(Struct):
-    """A complete answer on its way into the sinks."""
-
-    order: Order
-    exchange: Exchange
-    first_copy: ContentRecord | None = None  # the first page with this content, if it is known
-    prepared: Any = None  # what the archive's `prepare` computed for its `write`
-
-
-class Volume(Struct, gc=False):
-    """How well a sink compresses: what it was given to store so far, and what that takes in its files."""
-
-    given_bytes: int = 0
-    file_bytes: int = 0
-
-    def __add__(self, other: Volume) -> Volume:
-        return Volume(self.given_bytes + other.given_bytes, self.file_bytes + other.file_bytes)
+__all__ = ["FetchedPage", "PageSink", "Volume"]
 
 
 class PageSink(Protocol):

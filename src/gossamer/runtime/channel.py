@@ -23,7 +23,7 @@ from typing import Protocol
 from gossamer import failpoints
 from gossamer.backends.local.damage import WORKER_STATUS
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError, as_our_error
-from gossamer.ports.page_sink import Volume
+from gossamer.exchanges import Volume
 from gossamer.records import Order
 from gossamer.runtime import messages
 from gossamer.runtime.marks import SharedMarks

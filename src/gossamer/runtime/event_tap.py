@@ -6,12 +6,14 @@ A crawl without a single page reports the first failure as its reason.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gossamer.events import Event, EventName, outcome_of
-from gossamer.ports import EventSink
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import printable
+
+if TYPE_CHECKING:
+    from gossamer.ports import EventSink
 
 # A set would hash by a call of Python code.
 _TROUBLE = (EventName.HOST_DEAD, EventName.HOST_PARKED, EventName.ERROR, EventName.ROBOTS_UNREACHABLE)

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.engine.crawl import Crawl
+from gossamer.exchanges import Volume
 from gossamer.fetch.dns import Resolver
 from gossamer.figures import Figures, Resource, RunState
-from gossamer.ports.page_sink import Volume
 from gossamer.runtime import vitals
 from gossamer.runtime.gauges import Gauges
 from gossamer.runtime.hub_config import HubLimits

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gossamer.ports import CommitLog, EventSink
 from gossamer.records import Order
+
+if TYPE_CHECKING:
+    from gossamer.ports import CommitLog, EventSink
 
 
 class CommitTargets(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from gossamer.ports.page_sink import Volume
+from gossamer.exchanges import Volume
 from gossamer.records import Order, Result
 from gossamer.runtime.crash import Crash
 from gossamer.runtime.worker_factory import WorkerConfig

@@ -13,13 +13,13 @@ from gossamer.commands import AskFigures, AskHost, Query
 from gossamer.core.workbench import HostState
 from gossamer.engine.crawl import Crawl
 from gossamer.errors import UsageError
-from gossamer.ports import Ledger
 from gossamer.runtime.figures_source import FiguresSource
 from gossamer.settings.model import Settings
 from gossamer.telemetry.text import printable
 
 if TYPE_CHECKING:
     from gossamer.inspect.host_view import HostView
+    from gossamer.ports import Ledger
 
 _IN_PROGRESS = {HostState.BUSY: "busy", HostState.BLOCKED: "blocked"}
 

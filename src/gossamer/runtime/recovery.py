@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gossamer import failpoints
 from gossamer.archive.cdxj import final_name
@@ -26,12 +26,13 @@ from gossamer.engine.due_urls import is_due_again
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.events import EventName, masked
-from gossamer.ports import Ledger
 from gossamer.records import ArchiveSpan, Link, Order, Result, RobotsRecord, UrlId, UrlState
 from gossamer.runtime.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
-from gossamer.runtime.unsaved_facts import read_unsaved_facts, seeds_in_events
 from gossamer.runtime.warning_log import WarningLog
 from gossamer.telemetry.text import plural
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 OnFinished: TypeAlias = Callable[[UrlId], None]  # gets the URL of every answer that was read back after a restart
 
@@ -68,6 +69,8 @@ class Recovery:
     def prepare(self, *, was_clean: bool) -> None:
         """Write refusals and robots.txt files to the ledger. Call before the engine is restored."""
         if not was_clean:
+            from gossamer.runtime.unsaved_facts import read_unsaved_facts
+
             facts = read_unsaved_facts(self._folder.events, self._crawl.state.saved_at)
             self._robots_targets = facts.robots_targets
             self._crawl.restore_refusals(facts.parked_until)
@@ -132,6 +135,8 @@ class Recovery:
 
     def rebuild(self) -> tuple[int, int]:
         """Read the whole archive into an empty ledger; return how many answers were read, and how many are seeds."""
+        from gossamer.runtime.unsaved_facts import read_unsaved_facts, seeds_in_events
+
         now = self._now()
         facts = read_unsaved_facts(self._folder.events, 0.0)
         remove_unfinished_copies(self._folder.archive)

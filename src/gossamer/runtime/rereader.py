@@ -15,7 +15,6 @@ from gossamer.archive.reader import exchange_of
 from gossamer.core.url import host_of, url_id
 from gossamer.engine.rereading import Rereading
 from gossamer.errors import StoreUnavailableError
-from gossamer.ports import Catalog
 from gossamer.records import Order, Result, UrlId, UrlRecord
 from gossamer.runtime.answers import crashed_result
 from gossamer.runtime.control import CommitSoon, Submit
@@ -24,6 +23,7 @@ from gossamer.runtime.stored_results import ReadingRules, result_of
 from gossamer.runtime.warning_log import WarningLog
 
 if TYPE_CHECKING:
+    from gossamer.ports import Catalog
     from gossamer.runtime.reviewing import Review
 
 PAGES_PER_TURN = 20

@@ -27,7 +27,7 @@ from gossamer.runtime.warning_log import OnWarning, WarningLog
 from gossamer.settings.model import Settings
 from gossamer.settings.repeatable import Repeatability
 from gossamer.settings.seeds import Seed
-from gossamer.telemetry.crawl_log import Logs
+from gossamer.telemetry.event_log import Logs
 
 if TYPE_CHECKING:
     from gossamer.runtime.publishing import Publishing

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gossamer.ports import CommitLog
 from gossamer.records import UrlId
 from gossamer.runtime.control import Submit
 from gossamer.runtime.hub_observer import OnResult, all_of
@@ -17,6 +16,7 @@ from gossamer.runtime.recovery import OnFinished
 from gossamer.runtime.upload_factory import UploadPlan
 
 if TYPE_CHECKING:
+    from gossamer.ports import CommitLog
     from gossamer.runtime.publishing import CatalogPublisher, Publisher, Publishing
     from gossamer.runtime.upload_watch import UploadWatch
     from gossamer.runtime.uploads import PageUploads

@@ -29,7 +29,6 @@ from gossamer.errors import GossamerError, UsageError
 from gossamer.events import EventName
 from gossamer.figures import RunState
 from gossamer.inspect.report.build import write_report
-from gossamer.ports import Ledger
 from gossamer.records import Outcome
 from gossamer.runtime.control import Command, Pause
 from gossamer.runtime.control_socket import served
@@ -41,9 +40,9 @@ from gossamer.runtime.run_parts import RunPlan, RunServices, RunStorage
 from gossamer.runtime.run_seeds import RunSeeds
 from gossamer.runtime.run_stores import commit_at_once
 from gossamer.runtime.signals import TimeAlarm, stop_on_signals
-from gossamer.runtime.steering import Steered, Steering
 from gossamer.runtime.watchdog import Watchdog
 from gossamer.settings.load import to_toml
+from gossamer.settings.model import Settings
 from gossamer.settings.promises import promises_of
 from gossamer.state import CrawlRecord, OperatorRequest
 from gossamer.telemetry.progress import Progress
@@ -51,7 +50,9 @@ from gossamer.telemetry.summary import Summary, summary_of
 from gossamer.telemetry.text import plural
 
 if TYPE_CHECKING:
+    from gossamer.ports import Ledger
     from gossamer.runtime.node_agent import NodeAgent
+    from gossamer.runtime.steering import Steering
 
 STOPPED = frozenset({"signal", "stopped", "left", "max_time"})  # why a run ended that was not over
 UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
@@ -82,12 +83,10 @@ class Session:
         self._is_stopped = False
         self._alarm: TimeAlarm | None = None
         self._progress: Progress | None = None
-        parts = (crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter, now)
         self._seeding = RunSeeds(
             plan.seeds, crawl, storage.folder, services.policy, warnings=services.warnings, now=now
         )
-        steered = Steered(*parts, self._seeding.add, services.rereader.run, self._set_alarm)
-        self.steering = Steering(plan.settings, steered)
+        self._steering: Steering | None = None
 
     @property
     def ledger(self) -> Ledger:
@@ -98,6 +97,23 @@ class Session:
     def is_open(self) -> bool:
         """Whether the ledger is open: from `open` until the run has ended."""
         return self._storage.ledger.is_open
+
+    @property
+    def steering(self) -> Steering:
+        """How commands change the crawl: made when the first one comes."""
+        if self._steering is None:
+            from gossamer.runtime.steering import Steered, Steering
+
+            storage, services = self._storage, self._services
+            parts = (self._crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter)
+            steered = Steered(*parts, self._now, self._seeding.add, services.rereader.run, self._set_alarm)
+            self._steering = Steering(self._plan.settings, steered)
+        return self._steering
+
+    @property
+    def _settings(self) -> Settings:
+        """The settings of the crawl, as changed by commands."""
+        return self._plan.settings if self._steering is None else self._steering.settings
 
     def first_failure(self) -> str:
         """Return the first failure and a hint, in one line; empty if there was none."""
@@ -274,7 +290,7 @@ class Session:
     def _set_alarm(self) -> None:
         """Set until when the event loop must have noticed that the time limit is over."""
         if self._alarm is not None:
-            max_time_s = self.steering.settings.max_time
+            max_time_s = self._settings.max_time
             if max_time_s is None or self._crawl.state.is_paused:
                 self._alarm.clear()
             else:
@@ -328,8 +344,8 @@ class Session:
                 services.probe.measure_memory()
 
     def _served(self) -> AbstractAsyncContextManager[None]:
-        storage, settings = self._storage, lambda: self.steering.settings
-        answers = Answers(self._crawl, storage.ledger, self._services.figures, settings, self._now)
+        storage = self._storage
+        answers = Answers(self._crawl, storage.ledger, self._services.figures, lambda: self._settings, self._now)
         return served(storage.folder.state, self._obey, answers.answer)
 
     async def _obey(self, command: OperatorCommand, by: str) -> str:
@@ -414,7 +430,7 @@ class Session:
         storage.ledger.commit()
         whole = None if self._agent is None else self._agent.leave(self._plan.settings.max_wait)
         fold_index(storage.folder.index)
-        write_report(storage.folder.path, storage.ledger, figures, self.steering.settings)
+        write_report(storage.folder.path, storage.ledger, figures, self._settings)
         storage.ledger.close()
         for publisher in self._services.publishers:
             publisher.close()

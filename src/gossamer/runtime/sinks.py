@@ -13,17 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct
 
 from gossamer.archive.warc_sink import WarcSink
 from gossamer.archive.writer import MAX_FILE_BYTES, ArchiveWriter
 from gossamer.errors import UsageError
-from gossamer.ports.page_sink import PageSink
-from gossamer.ports.page_store import PageInventory
 from gossamer.settings.extras import pip_install
 from gossamer.settings.stores import MONGODB, complete_store, has_archive, scheme_of
+
+if TYPE_CHECKING:
+    from gossamer.ports.page_sink import PageSink
+    from gossamer.ports.page_store import PageInventory
 
 
 class SinkConfig(Struct, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +31,6 @@ from gossamer.errors import UsageError
 from gossamer.events import EventName, Promises
 from gossamer.figures import RunState
 from gossamer.inspect.host_states import left_alone
-from gossamer.ports import Ledger
 from gossamer.records import Link, Outcome
 from gossamer.runtime import control
 from gossamer.runtime.hub import Hub
@@ -41,6 +41,9 @@ from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.promises import promises_of
 from gossamer.state import ALL_PATTERNS, CrawlRecord, OperatorRequest
 from gossamer.telemetry.text import plural, released
+
+if TYPE_CHECKING:
+    from gossamer.ports import Ledger
 
 POLL_S = 0.05
 NOTICES_AT_ONCE = 200

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -22,14 +22,12 @@ from gossamer.core.href_memo import HrefMemo
 from gossamer.core.pdf_type import PDF
 from gossamer.core.robots import MAX_ROBOTS_BYTES
 from gossamer.errors import GossamerError, as_our_error
-from gossamer.exchanges import Exchange
+from gossamer.exchanges import Exchange, FetchedPage, Volume
 from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher, FetchRequest
 from gossamer.fetch.transfer import OnSent
 from gossamer.parse.dispatch import may_be_pdf
 from gossamer.parse.feed_type import feed_type
 from gossamer.parse.sniff import XML
-from gossamer.ports import FetchedPage, PageSink
-from gossamer.ports.page_sink import Volume
 from gossamer.records import ContentRecord, Order, OrderKind, Outcome, Result
 from gossamer.runtime import vitals
 from gossamer.runtime.answers import WorkerRules, add_stored_links, crashed_result, is_head, read_answer
@@ -37,6 +35,9 @@ from gossamer.runtime.arrivals import Arrivals
 from gossamer.runtime.clock import lease_clock
 from gossamer.runtime.crash import Crash, crash_of
 from gossamer.runtime.marks import Marks, new_marks
+
+if TYPE_CHECKING:
+    from gossamer.ports import PageSink
 
 BIG_BYTES = 250_000  # the slowest page of that size, full of links in a legacy charset, takes 0.1 s
 BIG_LEGACY_BYTES = 40_000  # of a page in another charset than UTF-8, whose tables may have to be made first

@@ -6,7 +6,6 @@ examined (`parse.hrefs.max_examined`); the result's `error` says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from gossamer.core.pdf_type import PDF
 from gossamer.core.spam.page import judge_page, verdict_of
 from gossamer.core.url import canonical, links_from
 from gossamer.exchanges import Document, Exchange
+from gossamer.expressions import expression
 from gossamer.parse.dispatch import declared_type, parse_exchange
 from gossamer.parse.feed_type import FEED_TYPES, feed_type
 from gossamer.parse.fingerprint import number_fingerprint, short_fingerprint, text_fingerprint
@@ -42,7 +42,7 @@ _PREVIEW_BYTES = 4000  # of the text, in which the first paragraph is looked for
 _PARAGRAPH_CHARS = 40  # entries of menus are shorter
 _JUDGED_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _MINHASH = NearDup.MINHASH
-_ETAG = re.compile(r'(?:W/)?"[ !#-~]*"')
+_ETAG = expression(r'(?:W/)?"[ !#-~]*"')
 
 
 def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gossamer.exchanges import Volume
 from gossamer.fetch.guard import AddressPolicy
-from gossamer.ports.page_sink import Volume
 from gossamer.records import Result
 from gossamer.runtime.channel import Channel, HubListener, LocalChannel, ProcessChannel
 from gossamer.runtime.recovery import Recovery

@@ -19,16 +19,17 @@ from msgspec.structs import replace
 from gossamer.core.scope import Reach
 from gossamer.core.url import canonical, host_of, link_to
 from gossamer.errors import UsageError
+from gossamer.expressions import expression
 from gossamer.records import Link, UrlId
 from gossamer.settings.toml import read_toml
 from gossamer.state import SeedRecord
 
 MAX_SEED_DEPTH = 999_999
 SEEDS_KEY = "seeds"  # in a configuration file
-_BARE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
+_BARE = expression(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:[/?].*)?", re.UNICODE)
 _KEY = r"[A-Za-z0-9._-]+"
-_SPACED = re.compile(r"[^\s?]+ +[A-Za-z0-9._-]+=")  # fields behind spaces, which a URL would take for its own
-_CREDENTIALS = re.compile(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
+_SPACED = expression(r"[^\s?]+ +[A-Za-z0-9._-]+=")  # fields behind spaces, which a URL would take for its own
+_CREDENTIALS = expression(r"(?<![^/])[^/\s:@]*:[^/\s@]*@")
 
 
 class Seed(Struct, frozen=True):

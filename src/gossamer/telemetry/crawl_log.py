@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gossamer.errors import DiskFullError
-from gossamer.events import Event
 from gossamer.records import Order, OrderKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord
-from gossamer.telemetry.event_log import EventLog
 
 FILE_NAME = "crawl.log"
 _MAX_PATH = 50  # letters; Heritrix writes a number before longer ones
@@ -127,37 +125,6 @@ class CrawlLog:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-class Logs:
-    """The event log, and `crawl.log` if there is one. See `gossamer.ports.EventSink`."""
-
-    def __init__(self, events: EventLog, crawl_log: CrawlLog | None) -> None:
-        self._events = events
-        self._all = (events,) if crawl_log is None else (events, crawl_log)
-
-    def open(self) -> None:
-        """Open the files."""
-        for log in self._all:
-            log.open()
-
-    def emit(self, event: Event) -> None:
-        """Record an event."""
-        self._events.emit(event)
-
-    def flush(self) -> None:
-        """Write what was recorded since the last flush."""
-        for log in self._all:
-            log.flush()
-
-    def mark(self) -> tuple[str, int]:
-        """Return the name of the event file, and its length with everything accepted so far."""
-        return self._events.mark()
-
-    def close(self) -> None:
-        """Flush and close the files."""
-        for log in self._all:
-            log.close()
 
 
 def _moment(seconds: float) -> str:

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from gossamer.errors import DiskFullError
 from gossamer.events import Event, EventName
+
+if TYPE_CHECKING:
+    from gossamer.telemetry.crawl_log import CrawlLog
 
 _OPTED_OUT, _EXCLUDED = EventName.OPTED_OUT, EventName.EXCLUDED_BY_RULE
 _encode = msgspec.json.Encoder().encode
@@ -84,6 +87,37 @@ class EventLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+class Logs:
+    """The event log, and `crawl.log` if there is one. See `gossamer.ports.EventSink`."""
+
+    def __init__(self, events: EventLog, crawl_log: CrawlLog | None) -> None:
+        self._events = events
+        self._all = (events,) if crawl_log is None else (events, crawl_log)
+
+    def open(self) -> None:
+        """Open the files."""
+        for log in self._all:
+            log.open()
+
+    def emit(self, event: Event) -> None:
+        """Record an event."""
+        self._events.emit(event)
+
+    def flush(self) -> None:
+        """Write what was recorded since the last flush."""
+        for log in self._all:
+            log.flush()
+
+    def mark(self) -> tuple[str, int]:
+        """Return the name of the event file, and its length with everything accepted so far."""
+        return self._events.mark()
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        for log in self._all:
+            log.close()
 
 
 def read_events(folder: Path) -> Iterator[Event]:

@@ -18,7 +18,6 @@ from typing import TextIO
 from gossamer.figures import Figures
 from gossamer.telemetry.screen import Screen
 from gossamer.telemetry.text import count, duration, plural, size
-from gossamer.telemetry.view import time_left, view_of
 
 TERMINAL_INTERVAL_S = 0.25
 PLAIN_INTERVAL_S = 30.0
@@ -59,6 +58,8 @@ class Progress:
     def _show_view(self, figures: Figures) -> None:
         if self._is_over:
             return
+        from gossamer.telemetry.view import view_of
+
         room = self.screen.size()
         lines = view_of(figures, room.columns, has_colors=self._has_colors)
         self.screen.show(lines[: max(1, room.lines - 1)])
@@ -77,6 +78,8 @@ class Progress:
 
 def progress_line(figures: Figures) -> str:
     """Return figures in one line."""
+    from gossamer.telemetry.view import time_left
+
     totals, rate = figures.totals, figures.rates.get("10s")
     goal = f"/{count(figures.max_pages)}" if figures.max_pages else ""
     left = time_left(figures)

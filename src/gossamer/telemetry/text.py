@@ -38,6 +38,12 @@ def plural(number: float, noun: str) -> str:
     return f"{count(number)} {noun}" + ("" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s")
 
 
+def escape(text: str) -> str:
+    """Return a text as HTML, as `html.escape` does, which imports the names of all characters: 1 ms."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace('"', "&quot;").replace("'", "&#x27;")
+
+
 def agreeing(number: float, noun: str, one: str = "is", many: str = "are") -> str:
     """Return a number of things with the verb that fits: "1 URL is", "2 URLs are"."""
     return f"{plural(number, noun)} {one if number == 1 else many}"

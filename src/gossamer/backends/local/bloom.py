@@ -81,7 +81,8 @@ class SeenFilter:
 
     def open(self, count: int, keys: Iterator[bytes]) -> None:
         """Fill the filter from the log, or from all keys if these are not the digests of so many."""
-        self._resize_all(count)
+        if count or self.count:  # else it is as it was made
+            self._resize_all(count)
         for found in self._digests.committed():
             self.partitions.load(found)
         if self.count != count:

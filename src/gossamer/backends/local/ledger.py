@@ -28,7 +28,6 @@ from gossamer.core.identity import domain_id, host_id, shard_range
 from gossamer.core.rows import encode
 from gossamer.core.tables import RECORD_TABLES, Record, RecordTable
 from gossamer.errors import CorruptFolderError, UsageError
-from gossamer.ports import Row
 from gossamer.records import (
     Change,
     ChangeKind,
@@ -44,7 +43,7 @@ from gossamer.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.state import CrawlState, ShardState
+from gossamer.state import CrawlState, Row, ShardState
 
 _TABLES = (*rows.TABLES, digest_log.TABLE)
 _GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2} | {  # bytes of a key, by table

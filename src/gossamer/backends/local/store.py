@@ -39,7 +39,7 @@ from gossamer.backends.local import damage
 from gossamer.core.identity import shard_of
 from gossamer.core.rows import SHARDED, UNSHARDED
 from gossamer.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError
-from gossamer.ports import Row
+from gossamer.state import Row
 
 DATA_FILE: Final = "data.mdb"
 MAP_BYTES: Final = 1 << 40  # address space, not disk: the file is sparse and grows as it is used

@@ -6,14 +6,14 @@ evidence: see `core/spam/hosts.py` and the signal `link_farm`.
 
 from __future__ import annotations
 
-import re
+from gossamer.expressions import expression
 
 MIN_CHAIN_WORDS = 3
 MIN_WORD_LETTERS = 3
 MIN_RANDOM_LETTERS = 8
-_SWITCH = re.compile(r"[a-z](?=[0-9])|[0-9](?=[a-z])")
-_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{6}")
-_VOWELS = re.compile(r"[aeiouy]")
+_SWITCH = expression(r"[a-z](?=[0-9])|[0-9](?=[a-z])")
+_CONSONANTS = expression(r"[bcdfghjklmnpqrstvwxz]{6}")
+_VOWELS = expression(r"[aeiouy]")
 MIN_SWITCHES = 3
 MIN_VOWELS = 0.1
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from gossamer.expressions import expression
 from gossamer.kernel import words_kernel
 
 HEAD_BYTES = 3_072
@@ -40,9 +41,9 @@ _RUN = rb"(?:%b)+|(?P<ideographs>(?:%b)+)|(?P<word>(?:(?!%b|%b)[\x00-\xff])+)" %
 )
 _ENDS = bytes(byte for byte in range(0x21, 0x80) if not chr(byte).isalnum())
 _KEY_BLANKS = bytes.maketrans(b"-_/.+&=:~", b"         ")
-_CODE = re.compile(rb"[^a-zA-Z\x80-\xff'-]")
-_INNER_CAPITAL = re.compile(rb"(?s).+[A-Z]")
-_SMALL = re.compile(rb"[a-z]")
+_CODE = expression(rb"[^a-zA-Z\x80-\xff'-]")
+_INNER_CAPITAL = expression(rb"(?s).+[A-Z]")
+_SMALL = expression(rb"[a-z]")
 _FOLD, _MIX, _MASK = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, (1 << 64) - 1
 
 

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -27,12 +28,14 @@ from gossamer.inspect.report.findings import Findings
 from gossamer.inspect.report.html import render_html
 from gossamer.inspect.report.languages import ReadRecord
 from gossamer.inspect.report.record import Left, Report, RobotsFigures
-from gossamer.ports import Catalog
 from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.state import CrawlState
 from gossamer.telemetry.summary import summary_of
 from gossamer.telemetry.text import agreeing, percent
+
+if TYPE_CHECKING:
+    from gossamer.ports import Catalog
 
 HIGH_ERROR_RATE = 0.1
 MIN_FETCHES_TO_JUDGE = 50

@@ -8,13 +8,17 @@ how many. `gossamer links`, `gossamer pages` and `gossamer sitemap` list all of 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from gossamer.core.url import url_id
 from gossamer.inspect.fates import BROKEN, Fates
 from gossamer.inspect.report.record import BrokenUrl, FindingFigures, RedirectChain, SharedText
-from gossamer.ports import Catalog
 from gossamer.records import OrderKind, Outcome, Source, UrlId, UrlRecord, UrlState
+
+if TYPE_CHECKING:
+    from gossamer.ports import Catalog
 
 SHOWN = 20
 MAX_FOLLOWED = 2_000  # redirects: three look-ups each

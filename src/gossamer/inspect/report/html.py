@@ -9,7 +9,6 @@ answers; `html_corpus`, `html_findings` and `html_hosts` have the rest.
 from __future__ import annotations
 
 import shlex
-from html import escape
 
 from gossamer import __version__
 from gossamer.figures import RUNNING
@@ -33,7 +32,7 @@ from gossamer.inspect.report.page import (
 from gossamer.inspect.report.record import DeadLetters, Point, Report
 from gossamer.inspect.report.style import STYLE, content_policy
 from gossamer.inspect.report.svg import Bar, Series, line_chart, share_bar
-from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
+from gossamer.telemetry.text import agreeing, count, duration, escape, percent, plural, size
 
 _STATUS_WORDS = {
     "2": "2xx success",

@@ -5,18 +5,17 @@ Everything that came from the web goes through `safe`: control characters shown,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from html import escape
 
 from msgspec import Struct
 
+from gossamer.expressions import expression
 from gossamer.inspect.aggregates import NamedCount
 from gossamer.inspect.report.svg import meter
-from gossamer.telemetry.text import count, printable
+from gossamer.telemetry.text import count, escape, printable
 
-_PARTS = re.compile(r"[^./?&=_,;]*[./?&=_,;]|[^./?&=_,;]+")
+_PARTS = expression(r"[^./?&=_,;]*[./?&=_,;]|[^./?&=_,;]+")
 
 
 def safe(text: str, most: int = 300) -> str:

@@ -8,11 +8,12 @@ have round steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from math import ceil, log10
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from gossamer.telemetry.text import escape
 
 WIDTH, HEIGHT = 520, 220
 MAX_MOMENTS = 80  # of a line chart: each is 5 wide then, enough to point at
