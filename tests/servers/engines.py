@@ -20,6 +20,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / ".engines"
 MARK = "engine"
+TIMEOUT_S = 600  # of a test, with the start of its servers, which may wait for each other's
 REQUIRED = frozenset(os.environ.get("GOSSAMER_REQUIRE_ENGINES", "").replace(",", " ").split())
 _allowed: frozenset[str] = frozenset()  # engines of the test that runs
 
@@ -114,10 +115,12 @@ def names_of(item: pytest.Item) -> Iterable[str]:
 
 
 def skip_what_is_not_required(items: Iterable[pytest.Item]) -> None:
-    """Skip the tests of engines that were not asked for. Called when all tests are known."""
+    """Skip the tests of engines that were not asked for; the others have more time. Called when all are known."""
     for item in items:
         for name in names_of(item):
-            if not is_required(name):
+            if is_required(name):
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+            else:
                 reason = f"need {ENGINES[name][0]}: make test-engines"
                 item.add_marker(pytest.mark.skip(reason=reason))
                 break

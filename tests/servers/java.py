@@ -18,7 +18,7 @@ from typing import ClassVar, TypeVar
 from tests.servers import engines
 from tests.servers.redis import free_port
 
-START_S = 90
+START_S = 240  # on a machine that others use, Cassandra took a minute
 FOLDER_VARIABLE = "TEST_SERVERS_FOLDER"  # not a setting of the program: servers that all processes of a test run share
 
 
