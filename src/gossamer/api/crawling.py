@@ -173,7 +173,8 @@ class Crawling:
         if self._awaited is None:
             self._session.open()
         else:  # recovery may have to wait for hooks, which need the loop
-            self._awaited.loop, self._awaited.asks = asyncio.get_running_loop(), self._session.link_review
+            self._awaited.loop = asyncio.get_running_loop()
+            self._awaited.asks = self._session.link_review
             await asyncio.to_thread(self._session.open)
         self._run = asyncio.create_task(self._session.run(is_guest=True))
         self._run.add_done_callback(self._on_end)
@@ -215,9 +216,11 @@ class Crawling:
                 self._awaited.cancel()
         await self._calls.finish()
         if self._failure is not None:
-            failure, self._failure = self._failure, None
+            failure = self._failure
+            self._failure = None
             raise failure
-        is_first, self._is_over = not self._is_over, True
+        is_first = not self._is_over
+        self._is_over = True
         if self.summary is not None and is_first:
             self._check(self.summary)
 
@@ -228,7 +231,8 @@ class Crawling:
         if summary.pages or self._answers or not self._seeds:
             return
         if summary.finished not in _STOPPED and len(self.failed_seeds) == len(self._seeds):
-            first, more = self.failed_seeds[0], len(self._seeds) - 1
+            first = self.failed_seeds[0]
+            more = len(self._seeds) - 1
             others = f"; nor could {more} more: see failed_seeds" if more else ""
             raise SeedsFailedError(f"no seed could be fetched: {first.url}: {first.outcome}: {first.error}{others}")
 
@@ -313,7 +317,8 @@ class Crawling:
             outcome, _, error = event.reason.partition(": ")
             self._calls.call(hook, Failure(url="", host=event.host, outcome=outcome, error=error, urls=event.links))
         elif hook is not None and event.event is EventName.ROBOTS_DISALLOW:
-            error, outcome = f"line {event.line}: {event.rule}", Outcome.ROBOTS_DENIED.value
+            error = f"line {event.line}: {event.rule}"
+            outcome = Outcome.ROBOTS_DENIED.value
             failure = Failure(url=event.url, host=event.host, outcome=outcome, error=error, depth=event.depth)
             self._calls.call(hook, failure)
         return True
@@ -328,7 +333,8 @@ class Crawling:
         if not link.found_on:
             return link
         if link.found_on != self._last_page[0]:
-            key, ledger = url_id(link.found_on), self._session.ledger
+            key = url_id(link.found_on)
+            ledger = self._session.ledger
             self._last_page = link.found_on, meta_of(key, ledger.look_up(key), ledger)
         meta = self._last_page[1]
         return replace(link, page_meta=dict(meta)) if meta else link

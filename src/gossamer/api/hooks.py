@@ -244,7 +244,9 @@ class AwaitedLinkHooks:
             task.cancel()
 
     async def _ask(self, link: FoundLink) -> None:
-        accept, score, link = self._hooks.accept_link, self._hooks.score_link, self._shown(link)
+        accept = self._hooks.accept_link
+        score = self._hooks.score_link
+        link = self._shown(link)
         decision: bool | bytes = True
         if accept is not None:
             answer = accept(link)

@@ -138,7 +138,8 @@ class Page:
         """The source as text, whatever its charset; empty if it is no text."""
         if self._exchange is None or not self._exchange.is_decoded:
             return ""
-        label, kind = declared_type(self._exchange).charset, self.content_type
+        label = declared_type(self._exchange).charset
+        kind = self.content_type
         if kind in (HTML, XHTML):
             return decode_html(self.content, label)[0]
         is_text = kind.startswith(_TEXT_TYPES) or kind.endswith(("/xml", "+xml", "+json"))

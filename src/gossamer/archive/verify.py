@@ -20,7 +20,8 @@ _HTTP_TYPES = frozenset({"request", "response", "revisit"})
 def index_fingerprints(cdxj_path: Path) -> tuple[dict[str, tuple[int, int]], bool]:
     """Return the number of lines and the sum of their hashes for every WARC file, and whether all are sorted."""
     found: dict[str, tuple[int, int]] = {}
-    previous, is_sorted = b"", True
+    previous = b""
+    is_sorted = True
     with cdxj_path.open("rb") as file:
         for raw in file:
             is_sorted = is_sorted and previous <= raw

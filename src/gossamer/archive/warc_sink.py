@@ -9,7 +9,8 @@ from gossamer.model.exchanges import FetchedPage, Volume
 from gossamer.model.records import OrderKind, Outcome, Result
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_OK, _PAGE = Outcome.OK, OrderKind.PAGE
+_OK = Outcome.OK
+_PAGE = OrderKind.PAGE
 _REQUISITE = OrderKind.REQUISITE
 
 
@@ -33,7 +34,9 @@ class WarcSink:
 
     def write(self, page: FetchedPage, result: Result) -> None:
         """Append the records of an answer; content that is already stored becomes a revisit record."""
-        exchange, first, kind = page.exchange, page.first_copy, page.order.kind
+        exchange = page.exchange
+        first = page.first_copy
+        kind = page.order.kind
         refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
         archived = self._writer.write(
             exchange,
@@ -45,7 +48,8 @@ class WarcSink:
             block=page.prepared,
             is_page=exchange.outcome is _OK and kind is _PAGE,
         )
-        result.archived, result.archive_end = archived.span, archived.end
+        result.archived = archived.span
+        result.archive_end = archived.end
         result.payload_digest = archived.payload_digest
         failpoints.reach("after_archive_write")
 

@@ -126,7 +126,8 @@ class ArchiveWriter:
         offset = file.length + composed.response_offset
         if file.length == 0:
             info = warcinfo_record(filename=file.name, date=date, record_id=file.warcinfo_id, fields=self._warcinfo)
-            data, offset = info + data, offset + len(info)
+            data = info + data
+            offset = offset + len(info)
         _append(file, data)
         if not composed.is_revisit:  # 0.2 µs
             volume = self.volume

@@ -183,7 +183,8 @@ def _environment_proxy(name: str, value: str) -> Proxy | None:
     hint = "expected http://host:port, socks5://host:port or socks5h://host:port; --proxy none ignores it"
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError as error:
         raise UsageError(f"the environment variable {name}: not a URL of a proxy; {hint}") from error
     scheme = "socks5h" if parts.scheme == "socks" else parts.scheme

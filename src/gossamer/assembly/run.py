@@ -173,7 +173,8 @@ def build_session(
     seeds = identified(seeds) if use_regions(settings) is not None else seeds
     check_plain_seeds(settings, [seed.link.url for seed in seeds if not seed.is_guess])
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
-    budget, storage = basis.budget, _build_storage(basis)
+    budget = basis.budget
+    storage = _build_storage(basis)
     hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), lambda error: hub.fail_plugin(error))  # noqa: PLW0108
     crawl = _build_engine(basis, storage, seeds, hooks, lambda error: hub.fail_plugin(error))  # noqa: PLW0108
     config = _worker_config(basis, reads_anchors=hooks is not None and hooks.are_set)
@@ -183,7 +184,8 @@ def build_session(
     warnings = WarningLog(storage.emitter, storage.crashes, now, basis.observer.on_warning, masked=masked)
     outage = OutageControl(lambda: hub, warnings.warn)
     stores = _open_stores(basis, storage.ledger, rules, outage, lambda: (agent or storage.ledger).archive_ends())  # noqa: PLW0108
-    parts, told = (folder, storage.ledger, crawl, storage.emitter), stores.on_finished
+    parts = (folder, storage.ledger, crawl, storage.emitter)
+    told = stores.on_finished
     recovery = Recovery(*parts, warnings=warnings, rules=rules, now=now, on_finished=told)
     policy = AddressPolicy(settings.allow_network)
     first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
@@ -196,8 +198,10 @@ def build_session(
     agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
     commits = stores.commits(storage.ledger if agent is None else agent.commits)
     access = AccessTable(basis.access) if basis.access else None
-    targets, addresses = CommitTargets(commits, storage.log), AddressFinder(resolver, policy, access, now)
-    limits, own = _hub_limits(basis, agent), _reviewed(basis.observer, place.workers or local_workers, crawl)
+    targets = CommitTargets(commits, storage.log)
+    addresses = AddressFinder(resolver, policy, access, now)
+    limits = _hub_limits(basis, agent)
+    own = _reviewed(basis.observer, place.workers or local_workers, crawl)
     hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
     probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
     sources = RunSources(hub, probe, gauges, warnings, resolver, outage.stats, local_workers)
@@ -225,7 +229,8 @@ def _build_engine(
     hooks: LinkHooks | None,
     fail: Callable[[GossamerError], None],
 ) -> Crawl:
-    settings, ranks = basis.settings, {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
+    settings = basis.settings
+    ranks = {seed.link.host: seed.rank for seed in seeds if seed.rank is not None}
     how = with_policy(ordering_of(settings), of_kind(settings.plugin, ORDER), fail)
     parts = (settings, basis.budget, storage.ledger, storage.emitter)
     return build_crawl(*parts, host_ranks=ranks, hooks=hooks, how=how)
@@ -292,7 +297,8 @@ def _build_rank_watch(
     async def count_pages() -> int | None:
         return crawl.totals.pages if agent is None else await agent.count_pages()
 
-    now, folder = basis.time_line.now, basis.folder.path
+    now = basis.time_line.now
+    folder = basis.folder.path
     stored = StoredRanks(folder / RANK_FILE_NAME, crawl, warnings, submit, now)
     job = RankJob(place.ledger or str(folder))
     every = rank_every_of(basis.settings)
@@ -362,7 +368,9 @@ def _within_files(settings: Settings, files: int) -> Settings:
 
 
 def _build_storage(basis: _Basis) -> RunStorage:
-    budget, folder, started_at = basis.budget, basis.folder, basis.time_line.wall_at_start
+    budget = basis.budget
+    folder = basis.folder
+    started_at = basis.time_line.wall_at_start
     limits = LedgerLimits(budget.seen, budget.near_pages, budget.names)
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
@@ -386,7 +394,8 @@ def _crawl_log(basis: _Basis, ledger: Ledger) -> CrawlLog | None:
 
 def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
     """Return the configuration of all workers, except their numbers and the addresses that seeds allow."""
-    settings, budget = basis.settings, basis.budget
+    settings = basis.settings
+    budget = basis.budget
     identity = identity_of(settings)
     return WorkerConfig(
         rules=WorkerRules(

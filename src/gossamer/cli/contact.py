@@ -18,7 +18,8 @@ def with_contact(settings: Settings, seeds: Sequence[Seed]) -> Settings:
     """Return the settings with a contact, if the seeds need one."""
     if settings.contact or not any(needs_contact(seed) for seed in seeds):
         return settings
-    path, contact = remembered_path(), remembered_contact()
+    path = remembered_path()
+    contact = remembered_contact()
     if not contact:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(

@@ -230,7 +230,8 @@ def program() -> str:
     """Return how the program is called, for hints that can be pasted."""
     import shutil
 
-    called, found = sys.argv[0], shutil.which("gossamer")
+    called = sys.argv[0]
+    found = shutil.which("gossamer")
     is_other = found is None or Path(found).resolve() != Path(called).resolve()
     return called if Path(called).name == "gossamer" and is_other else "gossamer"
 

@@ -81,7 +81,8 @@ def _build(variables: Mapping[str, Any]) -> str:
 
 
 def _check_packages() -> tuple[bool, str]:
-    missing, found = [], []
+    missing = []
+    found = []
     for name in PACKAGES:
         try:
             found.append(f"{name} {metadata.version(name)}")

@@ -148,8 +148,11 @@ def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
     line.pages += view.totals.pages
     if view.is_live:
         line.is_live = True
-        line.queued, line.in_flight, line.restoring = view.status.queued, view.status.in_flight, view.status.restoring
-        line.label, line.load = view.status.label, view.status.load
+        line.queued = view.status.queued
+        line.in_flight = view.status.in_flight
+        line.restoring = view.status.restoring
+        line.label = view.status.label
+        line.load = view.status.load
 
 
 def render(status: LedgerStatus) -> str:

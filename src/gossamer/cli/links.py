@@ -108,7 +108,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: links are broken, or the bytes of pages lie on nodes elsewhere."""
-    listing, has_checks = listing_of(arguments), wants_checks(arguments)
+    listing = listing_of(arguments)
+    has_checks = wants_checks(arguments)
     asked = seed_from(arguments.to, "--to").link if arguments.to is not None else None
     found = missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
@@ -173,7 +174,8 @@ def _write(head: LinksHead, found: LinkTable, listing: Listing) -> int:
 
 
 def _print_table(head: LinksHead, found: LinkTable, listing: Listing) -> None:
-    counts, is_external = head.counts, head.question == "external"
+    counts = head.counts
+    is_external = head.question == "external"
     _print_read(head.crawl, head.pages_read, head.links_read)
     targets = f"{plural(counts.targets, 'URL')}, " if head.question != "to" else ""
     print(f"{_LABELS[head.question]}: {count(counts.links)} ({targets}on {plural(counts.pages, 'page')})")
@@ -240,7 +242,8 @@ def _ending(outcome: str, status: int) -> str:
 
 
 def _answer_orphans(crawl: CrawlView, listing: Listing) -> LinkPass:
-    done, known = LinkPass(), 0
+    done = LinkPass()
+    known = 0
     with Spool(Orphan) as waiting:
         for orphan in orphans(crawl, done):
             waiting.add(orphan)

@@ -32,7 +32,8 @@ from gossamer.report.build import write_report
 from gossamer.settings.model import Settings
 from gossamer.telemetry.text import count, duration, plural, printable, raw_stream, size
 
-_TERMINAL_S, _PLAIN_S = 0.2, 30.0
+_TERMINAL_S = 0.2
+_PLAIN_S = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

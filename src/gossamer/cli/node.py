@@ -73,7 +73,8 @@ class NodeFolder:
             name, _, incarnation = stored.read_text("utf-8").strip().partition(" ")
             if self.name and name != self.name:
                 raise UsageError(f"{self.folder.path}: the folder of node {name}, not of {self.name}; choose another")
-            self.name, self._incarnation = name, incarnation
+            self.name = name
+            self._incarnation = incarnation
 
     def former(self) -> NodeId | None:
         """Return the last incarnation that used the folder, if its process has ended."""

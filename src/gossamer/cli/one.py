@@ -61,13 +61,15 @@ class OneFetch:
 
     async def fetch(self, url: str) -> Exchange:
         """Return the exchange of one request."""
-        settings, now = self._settings, self._time_line.now
+        settings = self._settings
+        now = self._time_line.now
         async with Resolver(now, server=settings.dns or None) as resolver:
             resolution = await self._resolve(resolver, host_of(url))
             if not resolution.addresses:
                 return Exchange(url=url, outcome=resolution.outcome, error=resolution.error)
             limits = FetchLimits.from_timeout(settings.timeout, settings.max_bytes)
-            identity, ca_file = identity_of(settings), settings.ca_file
+            identity = identity_of(settings)
+            ca_file = settings.ca_file
             async with Fetcher(limits, identity, self._policy, now, ca_file=ca_file, access=self._access) as fetcher:
                 return await fetcher.fetch(FetchRequest(url=url, addresses=resolution.addresses))
 

@@ -63,7 +63,8 @@ class _FullHelp(argparse.Action):
     """Prints the help with all options."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.formatter_class, parser.epilog = GroupedHelp, self.const
+        parser.formatter_class = GroupedHelp
+        parser.epilog = self.const
         parser.print_help()
         parser.exit()
 

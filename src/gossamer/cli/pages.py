@@ -67,7 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
-    listing, wanted = listing_of(arguments), _filter(arguments)
+    listing = listing_of(arguments)
+    wanted = _filter(arguments)
     missing = 0
     with quiet_pipe(), open_view(arguments) as crawl, FoundPages() as found:
         pages = find_pages(crawl, wanted, found)
@@ -112,7 +113,8 @@ def _print_table(head: PagesHead, found: FoundPages, listing: Listing, wanted: P
     print(f"{printable(head.crawl, _URL_CHARS)}: {count(head.found)} of {plural(head.pages, 'page')}")
     if not head.found:
         return
-    is_timed, last = wanted.slow_ms is not None, _last_column(wanted)
+    is_timed = wanted.slow_ms is not None
+    last = _last_column(wanted)
     heads = ["URL", "status", "words", "size", "depth", *(["seconds"] if is_timed else []), f"<{last}"]
     rows = [
         (

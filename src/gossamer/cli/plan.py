@@ -170,7 +170,8 @@ class Survey:
         exchange = await self._fetch(one, first)
         if exchange.outcome is Outcome.OK:
             contents = parse_sitemap(exchange.content)
-            plan.sitemap_urls, plan.sitemap_files = len(contents.urls), len(contents.sitemaps)
+            plan.sitemap_urls = len(contents.urls)
+            plan.sitemap_files = len(contents.sitemaps)
 
     async def _fetch(self, one: OneFetch, url: str) -> Exchange:
         self.requests += 1

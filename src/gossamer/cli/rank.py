@@ -36,7 +36,9 @@ from gossamer.telemetry.text import count, plural, printable
 
 SHOWN = 20
 LOWEST_PRIORITY = 19  # see nice(2)
-ALL, FILE, SEEDS = "all", "file", "seeds"
+ALL = "all"
+FILE = "file"
+SEEDS = "seeds"
 _NOTES = f"""PageRank of registrable domains, from the links of stored pages (without nofollow) and from redirects. A
 domain has one vote, however many pages and hosts it has. Rank starts at the trusted domains and is passed on by links:
 a farm of links has only what honest sites pass on to it. If all domains are trusted, it can lift one target.

@@ -53,11 +53,13 @@ def check_node(crawl: SharedReader, name: str) -> None:
 def queue_again(crawl: SharedReader, ledger: str, wanted: OperatorRequest) -> str:
     """Request that URLs are queued again; return what follows, for people."""
     shards: set[int] = set()
-    found, last_at = 0, 0.0
+    found = 0
+    last_at = 0.0
     unfulfilled: set[int] = set()
     for url_id, row in crawl.ledger.urls():
         if is_requested(row, wanted):
-            found, last_at = found + 1, max(last_at, row.fetched_at)
+            found = found + 1
+            last_at = max(last_at, row.fetched_at)
             shards.add(shard_of(url_id))
         unfulfilled |= _unfulfilled(row, crawl.record.requests)
     if not found:

@@ -121,7 +121,10 @@ class StageClock:
 
     def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with a clock around it."""
-        threads, stages, clock, ident = self._threads, self._stages, thread_time_ns, get_ident
+        threads = self._threads
+        stages = self._stages
+        clock = thread_time_ns
+        ident = get_ident
 
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any arguments
             thread = threads.get(ident())

@@ -82,7 +82,8 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
 def _release(arguments: argparse.Namespace) -> int:
     from gossamer.assembly.run import open_ledger
 
-    folder, name = CrawlFolder(Path(arguments.dir)), arguments.release
+    folder = CrawlFolder(Path(arguments.dir))
+    name = arguments.release
     folder.require_crawl()
     if folder.owner() is not None:
         return tell(arguments.dir, ReleasePattern(name))

@@ -122,7 +122,8 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong and where to find help; exit 2."""
         hint = f"see '{self.prog} --help'"
         if number := re.fullmatch(_NOT_A_NUMBER, message, re.DOTALL):
-            message, hint = f"{number['name']} {number['value']}: not a number", f"expected {_NUMBERS[number['kind']]}"
+            message = f"{number['name']} {number['value']}: not a number"
+            hint = f"expected {_NUMBERS[number['kind']]}"
         if message.startswith("unrecognized arguments: "):
             from difflib import get_close_matches
 

@@ -92,7 +92,8 @@ def _state(life: Life) -> str:
 
 
 def _origin(life: Life) -> Lines:
-    row, seed = life.row, life.seed
+    row = life.row
+    seed = life.seed
     if seed is not None:
         yield "seed", f"from the seed {seed.url}, with {seed.stated}"
     if row is None:
@@ -240,7 +241,8 @@ def _node_place(life: Life) -> Lines:
 
 def _archived(span: ArchiveSpan, crawl: CrawlView) -> str:
     where = f"{span.file} at {span.offset}, {span.length} bytes"
-    folder, stores = crawl.folders.folder_of(span.file), crawl.settings.store
+    folder = crawl.folders.folder_of(span.file)
+    stores = crawl.settings.store
     if folder is None and not s3_url(stores):
         return f"{where}: its bytes lie elsewhere"
     record = archive_files(None if folder is None else folder.archive, stores).read(span)

@@ -66,7 +66,8 @@ class HostGraph:
     def add(self, source: str, targets: Iterable[str]) -> None:
         """Add the hosts that a page links to, without `nofollow` links. Repetitions do not count."""
         upper = self.add_host(source) << 32
-        known, add_host = self._hosts.get, self.add_host
+        known = self._hosts.get
+        add_host = self.add_host
         for target in targets:
             number = known(target)
             self._links.append(upper | (add_host(target) if number is None else number))
@@ -117,11 +118,16 @@ class HostRanks(Struct, frozen=True):
 def rank_hosts(graph: HostGraph, trusted: Iterable[str] = (), rules: RankRules | None = None) -> HostRanks:
     """Return the ranks; trusted hosts whose domain is unknown to the graph do not count."""
     rules = rules or RankRules()
-    count, domain_of, links = graph.domain_count, graph.domain_of, graph.links
+    count = graph.domain_count
+    domain_of = graph.domain_of
+    links = graph.links
     # The vote of a domain for each other domain, and for each host of another domain: each once.
-    domain_links, votes, has_own = array("Q"), array("Q"), bytearray(count)
+    domain_links = array("Q")
+    votes = array("Q")
+    has_own = bytearray(count)
     for link in links:
-        source, target = domain_of[link >> 32], domain_of[link & _LOW]
+        source = domain_of[link >> 32]
+        target = domain_of[link & _LOW]
         if source == target:
             has_own[source] = 1
         else:
@@ -183,7 +189,8 @@ def domain_standings(ranks: array[float]) -> array[float]:
     """
     found = array("d", [0.5]) * len(ranks)
     rounded = array("d", [float(f"{rank:.6g}") for rank in ranks])
-    lower, total = 0.0, sum(rounded)
+    lower = 0.0
+    total = sum(rounded)
     for rank, group in groupby(sorted(range(len(ranks)), key=rounded.__getitem__), key=rounded.__getitem__):
         numbers = list(group)
         of_group = rank * len(numbers)

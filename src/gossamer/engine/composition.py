@@ -99,7 +99,11 @@ def _build_entrance(
 def compose(rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter) -> CrawlParts:
     """Return the parts of a new crawl."""
     way = _build_entrance(rules, frontier, intake, ledger, emitter)
-    state, admission, holding, hosts, scope = way.state, way.admission, way.admission.holding, way.hosts, way.scope
+    state = way.state
+    admission = way.admission
+    holding = way.admission.holding
+    hosts = way.hosts
+    scope = way.scope
     near = NearDuplicates(ledger, rules.near_dup)
     removal = Removal(frontier, ledger, hosts=hosts, scope=scope, emitter=emitter, state=state)
     verdicts = TrapVerdicts(intake, ledger, removal=removal, admission=admission, emitter=emitter, state=state)

@@ -59,8 +59,10 @@ if TYPE_CHECKING:
 # files that are read again, hosts that are loaded, and URLs that robots.txt forbids (50 µs each, 1 ms at most).
 MAX_TURN_WORK = 256_000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_REDIRECT, _WORKER_LOST = Outcome.REDIRECT, Outcome.WORKER_LOST
-_PAGE, _REQUISITE = OrderKind.PAGE, OrderKind.REQUISITE
+_REDIRECT = Outcome.REDIRECT
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+_REQUISITE = OrderKind.REQUISITE
 
 
 class Crawl:
@@ -70,21 +72,39 @@ class Crawl:
         self, rules: CrawlRules, frontier: Frontier, intake: Intake, ledger: Ledger, emitter: EventEmitter
     ) -> None:
         self._rules = rules
-        self.frontier, self.link_review = frontier, LinkReview(intake)
+        self.frontier = frontier
+        self.link_review = LinkReview(intake)
         self._ledger = ledger
         self._events = emitter
         parts = compose(rules, frontier, intake, ledger, emitter)
         frontier.set_foreign(intake.foreign)
-        self.state, self.seeds, self.rereading = parts.state, parts.seeds, parts.rereading
-        self.scope, self._near, self._hosts = parts.scope, parts.near, parts.hosts
-        self._holding, self._admission, self._revival = parts.holding, parts.admission, parts.revival
-        self._introduced, self._earned = parts.admission.introduced, frontier.introductions.earned
-        self._removal, self._evidence, self.first_pass = parts.removal, parts.evidence, parts.first_pass
-        self.shards, self._robots, self._pages = parts.shards, parts.robots, parts.pages
-        self._seeding, self._eviction, self._backlog = parts.seeding, parts.eviction, parts.backlog
-        self.letters, self.learn_ranks = parts.letters, parts.hosts.learn_ranks
-        self.revisits, self._visits, self._commands = parts.revisits, parts.visits, parts.commands
-        self._notices, self._requisites = parts.notices, parts.requisites
+        self.state = parts.state
+        self.seeds = parts.seeds
+        self.rereading = parts.rereading
+        self.scope = parts.scope
+        self._near = parts.near
+        self._hosts = parts.hosts
+        self._holding = parts.holding
+        self._admission = parts.admission
+        self._revival = parts.revival
+        self._introduced = parts.admission.introduced
+        self._earned = frontier.introductions.earned
+        self._removal = parts.removal
+        self._evidence = parts.evidence
+        self.first_pass = parts.first_pass
+        self.shards = parts.shards
+        self._robots = parts.robots
+        self._pages = parts.pages
+        self._seeding = parts.seeding
+        self._eviction = parts.eviction
+        self._backlog = parts.backlog
+        self.letters = parts.letters
+        self.learn_ranks = parts.hosts.learn_ranks
+        self.revisits = parts.revisits
+        self._visits = parts.visits
+        self._commands = parts.commands
+        self._notices = parts.notices
+        self._requisites = parts.requisites
         self._verdicts = parts.verdicts
         self._orders: dict[int, Order] = {}
         self._owes_slice = False  # of links that wait: the next turn offers one
@@ -116,7 +136,8 @@ class Crawl:
         totals = self.totals
         if self._is_begun or not was_clean:
             self.frontier.continue_crawl(now, was_clean=was_clean)
-        self._seconds_before, self._cpu_seconds_before = totals.seconds, totals.cpu_seconds
+        self._seconds_before = totals.seconds
+        self._cpu_seconds_before = totals.cpu_seconds
         self.frontier.counts.pages = totals.new_pages
         self.seeds.load(None)
         self.scope.restore()
@@ -157,7 +178,8 @@ class Crawl:
         for name, until in quiet_until.items():
             record = self._ledger.host(name)
             if record is not None and record.parked_until < until:
-                record.parked_until, record.park_reason = until, "Retry-After"
+                record.parked_until = until
+                record.park_reason = "Retry-After"
                 self._ledger.put_host(record)
 
     def lift_bans(self, host: str, outcome: Outcome) -> None:
@@ -210,7 +232,8 @@ class Crawl:
         on time.
         """
         orders: list[Order] = []
-        frontier, commands = self.frontier, self._commands
+        frontier = self.frontier
+        commands = self._commands
         commands.work = 0
         commands.run(now, MAX_TURN_WORK)
         if self.revisits.is_on:
@@ -263,7 +286,8 @@ class Crawl:
 
     def take_resolves(self) -> list[str]:
         """Return the host names to look up."""
-        names, self._commands.resolves = self._commands.resolves, []
+        names = self._commands.resolves
+        self._commands.resolves = []
         return names
 
     def next_wakeup(self) -> float | None:
@@ -272,7 +296,8 @@ class Crawl:
             return None
         if self._owes_slice or self._is_cut_short:
             return 0.0
-        wakeup, due_at = self.frontier.next_wakeup(), self.revisits.next_turn_at
+        wakeup = self.frontier.next_wakeup()
+        due_at = self.revisits.next_turn_at
         return due_at if wakeup is None else wakeup if due_at is None else min(wakeup, due_at)
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
@@ -288,7 +313,8 @@ class Crawl:
             return None
         over = self.frontier.why_over(now, max_wait_s)
         if over not in (None, "max_pages") and (self._introduced.make_due() or self._verdicts.grant()):
-            self._owes_slice, over = True, None
+            self._owes_slice = True
+            over = None
         return self.end_of_queue if over == "exhausted" else over
 
     @property
@@ -336,7 +362,8 @@ class Crawl:
             judge_redirect(order, result)
         effects = self.frontier.complete(result, now)
         self._owes_slice = self._has_slices
-        ledger, totals = self._ledger, self.state.totals
+        ledger = self._ledger
+        totals = self.state.totals
         if result.outcome is not _WORKER_LOST:
             totals.count_fetch(order.kind, result)
         if order.kind is _PAGE:

@@ -114,7 +114,10 @@ class Access:
         proxy = self.route.proxy
         if proxy is not None and exchange.status == 407:
             exchange = replace(exchange, outcome=Outcome.CONNECT_FAILED, error=_NO_LOGIN, status=0, response_head=b"")
-            exchange.headers, exchange.first_values, exchange.body, exchange.content = [], {}, b"", b""
+            exchange.headers = []
+            exchange.first_values = {}
+            exchange.body = b""
+            exchange.content = b""
         if proxy is not None and proxy.gets_names:
             exchange.address = ""  # nobody here knows it
         if self._masked:

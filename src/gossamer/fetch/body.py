@@ -63,7 +63,9 @@ def decode(body: bytes, codings: str, max_bytes: int) -> Decoded:
     if len(names) > _MAX_CODINGS or any(name not in _DECODERS for name in names):
         return Decoded(body[:max_bytes], is_decoded=False, is_truncated=len(body) > max_bytes)
     limit = min(max_bytes, max(_RATIO_FREE_BYTES, _RATIO * len(body)))
-    content, is_truncated, is_cut = body, False, False
+    content = body
+    is_truncated = False
+    is_cut = False
     for name in reversed(names):
         layer = _DECODERS[name](content, limit)
         if not layer.is_decoded:
@@ -105,7 +107,9 @@ def _inflate(body: bytes, limit: int, wbits: int) -> Decoded:
     size = at = start = 0
     view = memoryview(body)
     for _ in range(_MAX_MEMBERS):
-        inflater, known, start = isal_zlib.decompressobj(wbits=wbits), len(parts), at
+        inflater = isal_zlib.decompressobj(wbits=wbits)
+        known = len(parts)
+        start = at
         while not inflater.eof:
             if at >= len(body) or _is_stalled(at, size):
                 return Decoded(_joined(parts), is_cut=True)

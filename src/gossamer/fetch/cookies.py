@@ -51,7 +51,8 @@ class CookieJar:
 
     def header_for(self, url: str, now: float) -> str:
         """Return the Cookie header of a request; empty if no cookie belongs to it."""
-        path, is_secure = _path_of(url), url.startswith("https:")
+        path = _path_of(url)
+        is_secure = url.startswith("https:")
         fitting = [
             cookie
             for cookie in self._cookies.values()
@@ -82,7 +83,8 @@ def cookie_from(header: str, url: str, now: float) -> Cookie | None:
     ages: dict[str, float | None] = {}
     for attribute in attributes:
         key, _, text = attribute.partition("=")
-        key, text = key.strip().lower(), text.strip()
+        key = key.strip().lower()
+        text = text.strip()
         if key == "path" and text.startswith("/"):
             cookie.path = text
         elif key == "secure":

@@ -68,7 +68,8 @@ def exchange_of(transfer: Transfer, outcome: Outcome, error: str) -> Exchange:
     )
     if head.status:
         exchange.first_byte_at = transfer.first_byte_at(exchange.finished_at)
-        exchange.connect_s, exchange.tls_s = transfer.connect_s, transfer.tls_s
+        exchange.connect_s = transfer.connect_s
+        exchange.tls_s = transfer.tls_s
     exchange.truncated = transfer.cut
     if head.is_whole and head.status >= 200 and not transfer.cut:
         exchange.truncated = _CUT_BY.get(outcome, _NOT_CUT)

@@ -134,7 +134,8 @@ class Fetcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_open = False
-        active, self._active = self._active, {}
+        active = self._active
+        self._active = {}
         for transfer, engine in active.items():
             engine.drop(transfer)
         if self._sweeping is not None:
@@ -204,7 +205,8 @@ class Fetcher:
             self._cancelled.append(ticket)
 
     def _remove_cancelled(self) -> None:
-        tickets, self._cancelled = self._cancelled, []
+        tickets = self._cancelled
+        self._cancelled = []
         for ticket in tickets:
             transfer = ticket.transfer
             engine = self._active.pop(transfer, None) if transfer is not None else None
@@ -274,8 +276,13 @@ class Fetcher:
             self._deliver(transfer, self._active.pop(transfer), outcome, error)
 
     def _deliver(self, transfer: Transfer, engine: Engine[Any], outcome: Outcome, error: str) -> None:
-        on_done, ticket, number, limit = transfer.on_done, transfer.ticket, transfer.request.number, transfer.limit
-        exchange, codings, access = None, "", transfer.access
+        on_done = transfer.on_done
+        ticket = transfer.ticket
+        number = transfer.request.number
+        limit = transfer.limit
+        exchange = None
+        codings = ""
+        access = transfer.access
         pieces: list[bytes] = []
         if on_done is not None:
             self._marks[0] = number
@@ -291,7 +298,9 @@ class Fetcher:
                         decode_content(exchange, codings, limit)
                         codings = ""
             except Exception as fault:  # whatever happens, the request has one end
-                exchange, codings, pieces = self._crashed(transfer, fault), "", []
+                exchange = self._crashed(transfer, fault)
+                codings = ""
+                pieces = []
             self._marks[0] = 0
         transfer.release()
         engine.put_back(transfer)
@@ -343,7 +352,8 @@ class Fetcher:
             self._report_crash(transfer.request.url, fault)  # it had been delivered
             return
         engine.drop(transfer)
-        on_done, exchange = transfer.on_done, self._crashed(transfer, fault)
+        on_done = transfer.on_done
+        exchange = self._crashed(transfer, fault)
         transfer.release()
         engine.put_back(transfer)
         if on_done is not None:

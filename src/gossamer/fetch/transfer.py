@@ -209,7 +209,8 @@ class Transfer(ABC):
 
     def judge_caps(self) -> None:
         """Set a verdict if the head exceeds a cap."""
-        lines, limits = self.lines, self._limits
+        lines = self.lines
+        limits = self._limits
         if len(lines) == self._judged_lines:
             return
         self._judged_lines = len(lines)

@@ -18,7 +18,8 @@ from typing import Any
 
 OLDEST = (3, 11)
 NEWEST_TESTED = (3, 14)
-USABLE, FAULTY = 3, 2  # exit status
+USABLE = 3  # exit status
+FAULTY = 2
 # Modules that are left out of an interpreter without a word if a library was missing when it was built.
 _OPTIONAL_MODULES = {"_ctypes": "libffi", "_sqlite3": "SQLite", "_ssl": "OpenSSL", "zlib": "zlib"}
 

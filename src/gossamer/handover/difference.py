@@ -100,7 +100,8 @@ class Difference:
     def between(self, earlier: CrawlView, later: CrawlView) -> Iterator[DiffEntry]:
         """Yield what differs between two crawls, in the order of URL ids."""
         _check_ids(earlier, later)
-        old_texts, new_texts = _Texts(earlier), _Texts(later)
+        old_texts = _Texts(earlier)
+        new_texts = _Texts(later)
         for key, old, new in _side_by_side(earlier.ledger.urls(), later.ledger.urls()):
             was_page = old is not None and is_page(old)
             if new is None or not is_answer(new) or not new.outcome:
@@ -151,7 +152,8 @@ class Difference:
             yield entry
         elif row.outcome == Outcome.REDIRECT.value:
             self.counts.moved += 1
-            entry.change, entry.to = Kind.MOVED, row.redirect_to
+            entry.change = Kind.MOVED
+            entry.to = row.redirect_to
             yield entry
         else:
             self.counts.failed += 1
@@ -177,7 +179,8 @@ class Difference:
         if old_texts.body(old) == new_texts.body(new):
             self.counts.unchanged += 1
             return
-        old_text, new_text = old_texts.text(old), new_texts.text(new)
+        old_text = old_texts.text(old)
+        new_text = new_texts.text(new)
         if old_text == new_text and old_text.words:
             self.counts.unchanged_text += 1
             return
@@ -188,7 +191,8 @@ class Difference:
 
 def _side_by_side(old: _Rows, new: _Rows) -> Iterator[tuple[UrlId, UrlRecord | None, UrlRecord | None]]:
     """Yield the rows of two catalogs by their id, each of which is sorted by it."""
-    left, right = next(old, None), next(new, None)
+    left = next(old, None)
+    right = next(new, None)
     while left is not None or right is not None:
         if right is None or (left is not None and left[0] < right[0]):
             assert left is not None
@@ -199,7 +203,8 @@ def _side_by_side(old: _Rows, new: _Rows) -> Iterator[tuple[UrlId, UrlRecord | N
             right = next(new, None)
         else:
             yield left[0], left[1], right[1]
-            left, right = next(old, None), next(new, None)
+            left = next(old, None)
+            right = next(new, None)
 
 
 def _check_ids(earlier: CrawlView, later: CrawlView) -> None:

@@ -157,7 +157,8 @@ def _number_test(text: str, read: Callable[[UrlRecord], int], sign: str, value: 
         field = _split(text)[0]
         raise UsageError(f"--where {text!r}: '{field}' is a number; expected {field}{sign}200")
     if sign in _ORDERS:
-        compare, bound = _ORDERS[sign], numbers[0]
+        compare = _ORDERS[sign]
+        bound = numbers[0]
         return lambda row: compare(read(row), bound)
     return lambda row: (read(row) in numbers) is (sign == "=")
 

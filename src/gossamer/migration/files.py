@@ -117,7 +117,8 @@ class FileCopy:
         """Merge the indexes of the nodes; files that have none, or one of other bytes, are read."""
         here = {path.name: path for path in self._target.archive.glob("*.warc.gz")}
         wanted = (here.keys() - self._cut) | MergedFiles(self._target.archive).all().keys()
-        parts, indexed = [], set[str]()
+        parts = []
+        indexed = set[str]()
         for number, source in enumerate(_index_files(indexes)):
             named = index_fingerprints(source)[0].keys()
             indexed |= named & wanted

@@ -55,7 +55,8 @@ class FolderSource:
         self.folder.lock()
         try:
             with CrawlReader(self.folder.path) as crawl:
-                self.settings, self.state = crawl.settings, crawl.state
+                self.settings = crawl.settings
+                self.state = crawl.state
                 self._seeds = sorted(crawl.ledger.records(SEEDS), key=lambda seed: seed.number)
             self._check()
             self._ledger.__enter__()

@@ -88,7 +88,8 @@ class FolderTarget:
                 f"{self._source.name}: has --region rules by country, which only nodes apply; it can move to a ledger, "
                 "not to a folder"
             )
-        folder, mark = self._folder, self._read_mark()
+        folder = self._folder
+        mark = self._read_mark()
         nodes = self._node_files()
         folder.lock()
         if mark is None:
@@ -175,7 +176,8 @@ class FolderTarget:
         if row.table == "contents":
             return row._replace(value=rows.encode(self._content(row.key, row.value)))
         if row.table == "signatures":
-            number, self._next_signature = self._next_signature, self._next_signature + 1
+            number = self._next_signature
+            self._next_signature = self._next_signature + 1
             return Row(row.table, number.to_bytes(8, "big"), row.key + row.value)
         return row
 
@@ -201,17 +203,20 @@ class FolderTarget:
 
     def _state(self) -> CrawlState:
         """Return the state of the whole crawl; if no node has joined since it was migrated, as it was then."""
-        record, parts = self._source.stored, self._source.nodes()
+        record = self._source.stored
+        parts = self._source.nodes()
         state = CrawlState(max_depth=self._settings.max_depth, saved_at=self._plan.now)
         if record.origin is not None:
             state = rows.decode_crawl(record.origin.state)
             if {node.name for node in parts} == {ORIGIN_NODE}:
                 return state
-        state.totals, state.figures = Totals(), None
+        state.totals = Totals()
+        state.figures = None
         for part in parts.values():
             state.totals.add(part.totals)
         state.totals.runs = max(1, state.totals.runs)
-        state.scope, state.opened_addresses = list(record.scope), list(record.opened)
+        state.scope = list(record.scope)
+        state.opened_addresses = list(record.opened)
         state.saved_at = self._plan.now
         stops_at_target = self._settings.after_target is not AfterTarget.CONTINUE
         state.has_dropped_links = self._settings.target_unique_domains is not None and stops_at_target

@@ -20,7 +20,9 @@ from gossamer.settings.load import settings_for_node
 from gossamer.settings.regions import use_regions
 
 SHARDS_AT_ONCE = PARTS_AT_ONCE = 16  # copied before the next mark
-_ROWS, _PAGES, _LETTERS = "rows", "pages", "letters"
+_ROWS = "rows"
+_PAGES = "pages"
+_LETTERS = "letters"
 
 
 class LedgerSource:
@@ -95,7 +97,8 @@ class LedgerSource:
 
     def check_unchanged(self) -> None:
         """Raise if nodes have joined meanwhile."""
-        record, self.views = self.shared.record(), self.shared.nodes()
+        record = self.shared.record()
+        self.views = self.shared.nodes()
         _check_stopped(self.views, self.name)
         self._nodes = self._read_nodes()
         if record is None or self._identity(record) != self.id:

@@ -54,7 +54,8 @@ class LedgerTarget:
 
     def begin(self) -> str | None:
         """Start the crawl, or continue with one that this crawl was not completely copied to."""
-        shared, source = self._shared, self._source
+        shared = self._shared
+        source = self._source
         self._record = shared.start(replace(source.record, migration=Migration(source.id)))
         begun = self._record.migration
         if begun is None:
@@ -143,7 +144,8 @@ class LedgerTarget:
         for part in range(PAGE_PARTS):
             yield from shared.pages(part)
         yield [letter_row(*letter) for letter in shared.letters(range(SHARD_COUNT))]
-        views, expected = shared.nodes(), self._source.nodes()
+        views = shared.nodes()
+        expected = self._source.nodes()
         for node in expected.keys() & views.keys():
             ends = shared.archive_ends(node.name) if expected[node].ends else {}
             yield [node_row(node, NodePart(views[node].totals, views[node].status, ends))]

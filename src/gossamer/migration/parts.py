@@ -18,7 +18,9 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
 
 PAGES = ("contents", "signatures")
-ARCHIVES, LETTERS, NODES = "archives", "letters", "nodes"
+ARCHIVES = "archives"
+LETTERS = "letters"
+NODES = "nodes"
 ROW_TABLES = (*SHARDED, *PAGES)
 LOT_ROWS = 2000
 _ID_BYTES = 16

@@ -43,7 +43,8 @@ class Migrated(Struct, kw_only=True):
 def migrate(source: CrawlSource, target: CrawlTarget, name: str, on_progress: OnProgress) -> Migrated:
     """Copy a crawl; `name` is that of the target, for people."""
     began = time.monotonic()
-    copied, after = 0, target.begin()
+    copied = 0
+    after = target.begin()
     if after is not None:
         for lot in source.lots(after):
             target.add(lot)
@@ -88,7 +89,8 @@ def _compare(
             yield part
 
     tables = target.tables
-    expected, found = sums_of(watched(source_parts(source)), tables), sums_of(watched(target.parts()), tables)
+    expected = sums_of(watched(source_parts(source)), tables)
+    found = sums_of(watched(target.parts()), tables)
     suspects = [table for table in tables if expected[table] != found[table]]
     if suspects:
         expected |= sums_of(watched(source_parts(source)), suspects, is_unique=True)

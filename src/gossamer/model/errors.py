@@ -109,7 +109,8 @@ def damage_of(error: BaseException) -> CorruptFolderError | None:
 def _was_reading_ledger(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
-        module, function = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code.co_name
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        function = trace.tb_frame.f_code.co_name
         if module.startswith("gossamer.backends.local") or (module, function) == ("gossamer.engine.crawl", "restore"):
             return True
         trace = trace.tb_next

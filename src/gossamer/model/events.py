@@ -92,7 +92,8 @@ REQUEST_EVENTS = frozenset(
 )
 
 
-_FETCH_OK, _OK = EventName.FETCH_OK, Outcome.OK.value
+_FETCH_OK = EventName.FETCH_OK
+_OK = Outcome.OK.value
 _OK_EVENTS = frozenset({EventName.FETCH_OK, EventName.SITEMAP_READ, EventName.REQUISITE_FETCHED})
 
 

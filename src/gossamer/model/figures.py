@@ -22,7 +22,8 @@ _HTML = ("text/html", "application/xhtml+xml")
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
 HIGH_ERROR_RATE = 0.05  # of the last fetches: a warning, and red in the view
 MAX_TYPES = 200  # that are counted one by one: a server can invent one for each page
-_OK, _CLIENT_ERROR = Outcome.OK, Outcome.CLIENT_ERROR
+_OK = Outcome.OK
+_CLIENT_ERROR = Outcome.CLIENT_ERROR
 _NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
 
 
@@ -102,7 +103,8 @@ class Totals(Struct):
     def add(self, other: Self) -> None:
         """Add the counts of another node of the same crawl; nodes run at the same time."""
         for name in self.__struct_fields__:
-            own, its = getattr(self, name), getattr(other, name)
+            own = getattr(self, name)
+            its = getattr(other, name)
             if isinstance(own, dict):
                 setattr(self, name, {key: own.get(key, 0) + its.get(key, 0) for key in {**own, **its}})
             else:
@@ -116,10 +118,12 @@ class Totals(Struct):
         is_robots = kind is OrderKind.ROBOTS
         self.robots_fetches += is_robots
         self.errors += is_error(result.outcome, is_robots=is_robots)
-        outcomes, outcome = self.outcomes, str(result.outcome)
+        outcomes = self.outcomes
+        outcome = str(result.outcome)
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         if result.status:
-            statuses, status = self.statuses, str(result.status)
+            statuses = self.statuses
+            status = str(result.status)
             statuses[status] = statuses.get(status, 0) + 1
 
     def count_failed_lookup(self, outcome: Outcome) -> None:
@@ -211,7 +215,8 @@ class Histogram(Struct):
 
     def quantile(self, share: float) -> float:
         """Return how long this share of them took at most, within the limits of the classes; 0 if there are none."""
-        rank, below = share * self.count, 0
+        rank = share * self.count
+        below = 0
         for place, number in enumerate(self.counts):
             if number and below + number >= rank:
                 if place == len(BOUNDS_S):

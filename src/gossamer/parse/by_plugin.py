@@ -44,8 +44,10 @@ def parsed_by_plugin(names: tuple[str, ...], content: bytes, url: str, content_t
 
 def add_to_document(document: Document, parsed: ParsedContent) -> None:
     """Replace what was read in an answer by what a plugin has read."""
-    document.title, document.language = one_line(parsed.title, TITLE_CHARS), parsed.language
-    document.visible, document.words = parsed.text.encode(), len(parsed.text.split())
+    document.title = one_line(parsed.title, TITLE_CHARS)
+    document.language = parsed.language
+    document.visible = parsed.text.encode()
+    document.words = len(parsed.text.split())
     document.hrefs = [] if document.is_nofollow else clean_hrefs(parsed.links)
 
 

@@ -96,7 +96,8 @@ def _read_pdf(document: Document, content: bytes, *, is_deep: bool) -> None:
     from gossamer.parse.pdf.pdf import pdf_links
 
     found = pdf_links(content)
-    document.hrefs, document.problem = found.hrefs, found.problem
+    document.hrefs = found.hrefs
+    document.problem = found.problem
     if is_deep:
         from gossamer.parse.pdf.deep import read_deep
 
@@ -119,7 +120,8 @@ def _apply_headers(document: Document, exchange: Exchange, token: str) -> None:
         document.is_nofollow |= asked.is_nofollow
         document.is_noarchive |= asked.is_noarchive
     if document.is_nofollow:
-        document.hrefs, document.dates = [], {}
+        document.hrefs = []
+        document.dates = {}
 
 
 def _apply_links(document: Document, values: list[str]) -> None:

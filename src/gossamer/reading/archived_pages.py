@@ -56,7 +56,8 @@ class ArchivedPages:
 
         If copies are kept, every page has its body.
         """
-        row, record = page.row, self._record(page.archived)
+        row = page.row
+        record = self._record(page.archived)
         has_body = record.type == "response"
         content = self._content(record if has_body or page.first is None else self._record(page.first))
         is_copy = bool(row.duplicate_of) or not has_body

@@ -19,13 +19,16 @@ def rank_of(ledger: Catalog, host: HostRecord) -> float:
 
 def used_up_budgets(crawl: OpenCrawl, host: HostRecord) -> list[str]:
     """Return which budgets of a host are used up, each with its number and rule."""
-    settings, found = crawl.settings, []
-    per_host, per_domain = settings.max_pages_per_host, settings.max_pages_per_domain
+    settings = crawl.settings
+    found = []
+    per_host = settings.max_pages_per_host
+    per_domain = settings.max_pages_per_domain
     if per_host is not None and host.pages >= per_host:
         found.append(_text("host", host.pages, per_host, f"--max-pages-per-host {per_host}"))
     if per_domain is None:
         return found
-    budget, rule = per_domain, f"--max-pages-per-domain {per_domain}"
+    budget = per_domain
+    rule = f"--max-pages-per-domain {per_domain}"
     if settings.domain_budget_by_rank:
         rank = rank_of(crawl.ledger, host)
         budget = scaled_budget(per_domain, rank)

@@ -82,7 +82,8 @@ class CatalogRows:
 
     def page(self, url_id: UrlId, row: UrlRecord) -> CatalogPage:
         """Return the row of a page."""
-        host, span = host_of(row.url), row.archived
+        host = host_of(row.url)
+        span = row.archived
         return CatalogPage(
             url_id=url_id,
             visit=row.visits,

@@ -89,7 +89,8 @@ class RobotsView(Struct, kw_only=True):
 
 def host_view(crawl: HostSource, host: HostRecord) -> HostView:
     """Return a host as it is shown."""
-    now, pace = crawl.now, pace_of(crawl.settings)
+    now = crawl.now
+    pace = pace_of(crawl.settings)
     left = queue_time(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
     tally = crawl.ledger.record(SPAM, spam_key(host.name, is_domain=False))
     return HostView(

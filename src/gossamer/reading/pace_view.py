@@ -62,10 +62,13 @@ class PaceView(Struct, frozen=True, kw_only=True):
 
 def pace_view(crawl: HostSource, name: str, host: HostRecord | None = None) -> PaceView:
     """Return the pace of a host; of one that is not known yet, what the settings say."""
-    settings, now = crawl.settings, crawl.now
+    settings = crawl.settings
+    now = crawl.now
     host = host or crawl.ledger.host(name) or HostRecord(name, "")
-    pace, crawl_delay_s = pace_of(settings), _crawl_delay_s(crawl, name)
-    by_settings_s, least_s = pace.floor_s(name, None), pace.floor_s(name, crawl_delay_s)
+    pace = pace_of(settings)
+    crawl_delay_s = _crawl_delay_s(crawl, name)
+    by_settings_s = pace.floor_s(name, None)
+    least_s = pace.floor_s(name, crawl_delay_s)
     pattern = pace.pattern_of(name)
     has_delay = any(rule.host == pattern and rule.delay is not None for rule in settings.pace)
     return PaceView(

@@ -95,8 +95,10 @@ class CrawlStatus(Struct, kw_only=True):
 
 def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus:
     """Return the status of a crawl; `live` are the figures of its process, if that could be asked."""
-    figures, hosts = live or crawl.figures(), crawl.hosts()
-    last, totals = last_event(crawl.folder.events), figures.totals
+    figures = live or crawl.figures()
+    hosts = crawl.hosts()
+    last = last_event(crawl.folder.events)
+    totals = figures.totals
     is_between = crawl.owner is not None and live is None and last is not None and last.event is EventName.STOPPED
     return CrawlStatus(
         out=str(crawl.folder.path),

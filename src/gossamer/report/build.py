@@ -88,7 +88,10 @@ def build_whole_report(
 def _build(
     sources: ReportSources, settings: Settings, figures: Figures, now: float, on_row: Callable[[], None]
 ) -> Report:
-    events, catalog, domains, ledger = EventFigures(), CatalogFigures(), DomainFigures(), sources.ledger
+    events = EventFigures()
+    catalog = CatalogFigures()
+    domains = DomainFigures()
+    ledger = sources.ledger
     events.read(sources.events, (ledger.crawl_state() or CrawlState()).event_ends)
     found = Findings()
     for _, row in ledger.urls():

@@ -22,8 +22,10 @@ from gossamer.telemetry.forecast import HostLeft, queue_time
 _HOSTS_SHOWN = 15
 _DEEPEST = 64  # deeper ones count here
 # Constants: up to Python 3.11, reading a member from its class takes 80 ns.
-_QUEUED, _DEAD = UrlState.QUEUED, UrlState.DEAD
-_PAGE, _REQUISITE = OrderKind.PAGE, OrderKind.REQUISITE
+_QUEUED = UrlState.QUEUED
+_DEAD = UrlState.DEAD
+_PAGE = OrderKind.PAGE
+_REQUISITE = OrderKind.REQUISITE
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -32,7 +34,9 @@ class CatalogFigures:
 
     def __init__(self) -> None:
         self.pages = self.queued = self.disallowed = self.types_refused = self.duplicates = 0
-        self.types, self.languages, self.rules = Frequent(), Frequent(2000), Frequent()
+        self.types = Frequent()
+        self.languages = Frequent(2000)
+        self.rules = Frequent()
         self.truncated = Frequent()
         self.sizes = Spread()
         self.sample = LanguageSample()
@@ -45,7 +49,8 @@ class CatalogFigures:
 
     def add(self, row: UrlRecord) -> None:
         """Add one row."""
-        kind, state = row.kind, row.state
+        kind = row.kind
+        state = row.state
         if kind is _REQUISITE:
             self.requisites.add(row)
         elif state is _QUEUED:

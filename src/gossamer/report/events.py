@@ -50,10 +50,15 @@ class EventFigures:
 
     def __init__(self) -> None:
         self.rates = RateSeries()
-        self.outcomes, self.statuses, self.errors = Frequent(), Frequent(), Frequent()
-        self.excluded, self.warnings = Frequent(), WarningTally()
-        self.robots_answers, self.rate_limited = Frequent(), Frequent()
-        self.first_byte_ms, self.total_ms = Spread(), Spread()
+        self.outcomes = Frequent()
+        self.statuses = Frequent()
+        self.errors = Frequent()
+        self.excluded = Frequent()
+        self.warnings = WarningTally()
+        self.robots_answers = Frequent()
+        self.rate_limited = Frequent()
+        self.first_byte_ms = Spread()
+        self.total_ms = Spread()
         self.not_committed = self.requests = self.retries = self.redirects = self.workers_lost = 0
         self.robots_fetched = self.robots_unreachable = self.recovered_files = 0
         self.runs = 0
@@ -112,7 +117,10 @@ class EventFigures:
         self._gauges[run] = 0, 0
 
     def _add_fetch(self, event: Event) -> None:
-        outcome, name, kind, status = outcome_of(event), event.event, event.kind, event.status
+        outcome = outcome_of(event)
+        name = event.event
+        kind = event.kind
+        status = event.status
         self.requests += event.requests
         self.outcomes.add(outcome)
         if status:
@@ -192,7 +200,8 @@ class EventFigures:
             pages += part.pages
             errors += part.errors
             if part.domains:
-                domains, queued = part.domains, part.queued
+                domains = part.domains
+                queued = part.queued
             end_s = min(number * width_s, max(self._now_s, (number - 1) * width_s + 0.001))
             span_s = end_s - (number - 1) * width_s
             # The last bin may be very short, and its rate meaningless.

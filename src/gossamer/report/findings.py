@@ -26,7 +26,9 @@ MAX_TITLES = 50_000  # different ones, about 10 MB
 _MAX_SHARED = 1_000  # titles of several pages, whose examples are stored
 _EXAMPLES = 3
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_PAGE, _QUEUED, _PROBE = OrderKind.PAGE, UrlState.QUEUED, Source.PROBE  # constants: see `report/catalog`
+_PAGE = OrderKind.PAGE  # constants: see `report/catalog`
+_QUEUED = UrlState.QUEUED
+_PROBE = Source.PROBE
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 

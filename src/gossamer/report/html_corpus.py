@@ -32,7 +32,8 @@ def corpus_cards(report: Report) -> list[str]:
 
 
 def _requisites(report: Report) -> str:
-    summary, found = report.summary.requisites, report.requisites
+    summary = report.summary.requisites
+    found = report.requisites
     if summary is None or found is None:
         return ""
     failed = [NamedCount(each.name, each.count) for each in found.failed]
@@ -44,7 +45,8 @@ def _requisites(report: Report) -> str:
 
 
 def _sizes(report: Report) -> str:
-    corpus, p = report.corpus, report.corpus.content_bytes
+    corpus = report.corpus
+    p = report.corpus.content_bytes
     return (
         f"<p>median {size(p.p50)}, mean {size(p.mean)}, 90 % below {size(p.p90)}, largest {size(p.most)}; "
         f"{count(corpus.words)} words, {corpus.words_per_page:,.0f} per page.</p>"

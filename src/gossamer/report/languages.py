@@ -21,7 +21,8 @@ from gossamer.parse.html.markup import primary_language
 from gossamer.parse.text.language import detect_language
 from gossamer.reading.aggregates import Frequent, NamedCount
 
-MIN_PAGES, MAX_PAGES = 20, 200
+MIN_PAGES = 20
+MAX_PAGES = 200
 _ONE_IN = 100
 _MAX_PAGE_BYTES = 300_000  # longer ones are not sampled: one could take as long as all others
 _READ_BYTES = 30_000  # of a page: a few thousand characters of its text decide
@@ -64,7 +65,8 @@ class LanguageSample:
         """Return the languages of the texts. What cannot be read is not counted."""
         wanted = min(max(MIN_PAGES, self._offered // _ONE_IN), MAX_PAGES)
         step = -(-len(self._rows) // wanted) or 1
-        languages, differ = Frequent(), 0
+        languages = Frequent()
+        differ = 0
         for row in self._rows[::step]:
             found = _detected(row, read)
             if found is None:
@@ -90,7 +92,8 @@ def _detected(row: UrlRecord, read: ReadRecord) -> str | None:
         return None
     exchange = exchange_of(record)
     coding = exchange.header("content-encoding")
-    exchange.content, exchange.is_decoded = exchange.body, True
+    exchange.content = exchange.body
+    exchange.is_decoded = True
     if coding:
         exchange.content = decode(exchange.body, coding, _MAX_PAGE_BYTES).content
     exchange.content = _beginning(exchange.content)

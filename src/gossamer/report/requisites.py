@@ -41,7 +41,9 @@ class RequisiteTally:
 
     def __init__(self) -> None:
         self._stored = self._queued = self._denied = self._redirects = 0
-        self._types, self._rules, self._dead = Frequent(), Frequent(), DeadTally()
+        self._types = Frequent()
+        self._rules = Frequent()
+        self._dead = DeadTally()
 
     def add(self, row: UrlRecord) -> None:
         """Add one row."""

@@ -15,9 +15,13 @@ from msgspec.structs import replace
 
 from gossamer.telemetry.text import escape
 
-WIDTH, HEIGHT = 520, 220
+WIDTH = 520
+HEIGHT = 220
 MAX_MOMENTS = 80  # of a line chart: each is 5 wide then, enough to point at
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 14, 34
+_LEFT = 52
+_RIGHT = 14
+_TOP = 14
+_BOTTOM = 34
 _TIME_STEPS_S = (
     0.1,
     0.2,
@@ -169,7 +173,8 @@ def bar_chart(title: str, bars: Sequence[Bar], format_y: Format) -> str:
 def share_bar(title: str, shares: Sequence[tuple[str, Bar]]) -> str:
     """Return one long bar in parts; each has its class in the style sheet."""
     total = sum(part.value for _, part in shares) or 1.0
-    parts, x = [], 0.0
+    parts = []
+    x = 0.0
     for css, part in shares:
         width = part.value / total * 1000
         parts.append(

@@ -88,7 +88,8 @@ def _warning(line: str) -> str:
 
 
 def _wrapped(name: str, words: Sequence[str]) -> str:
-    lines, line = [], f"  {name:<13} "
+    lines = []
+    line = f"  {name:<13} "
     for number, word in enumerate(words):
         text = word + (", " if number < len(words) - 1 else "")
         if len(line) + len(text.rstrip()) > COLUMNS and line.strip() and not line.endswith(f"{name:<13} "):
@@ -123,7 +124,8 @@ def _sparks(values: Sequence[float], width: int = 60) -> str:
 
 def _answers(report: Report) -> str:
     fetches = report.fetches
-    first, whole = fetches.first_byte_ms, fetches.total_ms
+    first = fetches.first_byte_ms
+    whole = fetches.total_ms
     return "\n".join(
         part
         for part in [
@@ -141,7 +143,8 @@ def _answers(report: Report) -> str:
 
 def _findings(report: Report) -> str:
     """Return what may have to be corrected, with the commands that list it."""
-    found, out = report.findings, shlex.quote(report.summary.out)
+    found = report.findings
+    out = shlex.quote(report.summary.out)
     part = f" of the first {count(found.redirects_followed)}" if found.redirects_followed < found.redirects else ""
     lines = [
         (found.broken, "broken", plural(found.broken, "URL"), "links", "--broken"),
@@ -191,7 +194,8 @@ def _corpus(report: Report) -> str:
 
 
 def _requisites(report: Report) -> str:
-    summary, found = report.summary.requisites, report.requisites
+    summary = report.summary.requisites
+    found = report.requisites
     if summary is None or found is None:
         return ""
     lines = [

@@ -65,5 +65,6 @@ def _moment(at: float) -> str:
 
 def _until(one: _Repeated) -> str:
     """Return the time of the last one; the date only if it is another day."""
-    first, last = _moment(one.first_at), _moment(one.last_at)
+    first = _moment(one.first_at)
+    last = _moment(one.last_at)
     return last[11:] if first[:10] == last[:10] else last

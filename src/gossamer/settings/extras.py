@@ -21,6 +21,7 @@ def pip_install(extra: str) -> str:
             return f"{command} 'gossamer[{extra}]'"
     import shutil
 
-    own, found = Path(sys.prefix) / "bin" / "pip", shutil.which("pip")
+    own = Path(sys.prefix) / "bin" / "pip"
+    found = shutil.which("pip")
     is_other = sys.prefix != sys.base_prefix and own.exists() and (found is None or Path(found) != own)
     return f"{shlex.quote(str(own)) if is_other else 'pip'} install 'gossamer[{extra}]'"

@@ -188,7 +188,8 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     what = _in_plain_words(re.sub(r" - at `.*", "", message))
     if not name:
         return what
-    value, choices = masked_store(repr(values.get(name))), by_key()[name].choices
+    value = masked_store(repr(values.get(name)))
+    choices = by_key()[name].choices
     if choices:
         return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: expected {_listed(choices)}"
     hint = "; for no limit leave it out" if name in _LIMITS and "number" in what else ""
@@ -341,7 +342,8 @@ def _comparable(settings: Settings, name: str) -> Any:  # noqa: ANN401 - the val
 def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
     """Return the first option that may not change after a crawl has started, but was given another value."""
     for option in options():
-        was, is_now = _comparable(before, option.name), _comparable(after, option.name)
+        was = _comparable(before, option.name)
+        is_now = _comparable(after, option.name)
         if option.name not in given or was == is_now:
             continue
         if option.is_fixed or (option.is_raised_only and (was is None or is_now is None or is_now < was)):
@@ -373,9 +375,11 @@ def _values_in(stored: bytes) -> dict[str, Any]:
 def settings_for_node(stored: bytes, ledger: str, sources: Sequence[Source]) -> Settings:
     """Return the settings of a node: those of the crawl in a ledger, and what may differ between nodes."""
     values = _values_in(stored)
-    before, after = merged((ledger, values)), merged((ledger, values), *sources)
+    before = merged((ledger, values))
+    after = merged((ledger, values), *sources)
     for option in options():
-        was, is_now = _comparable(before, option.name), _comparable(after, option.name)
+        was = _comparable(before, option.name)
+        is_now = _comparable(after, option.name)
         if option.name not in PER_NODE and was != is_now:
             raise UsageError(f"--{option.key} is the same on all nodes; {ledger} has {option.key} = {_shown(was)}")
     return _continued((ledger, values), ledger, sources)
@@ -398,7 +402,8 @@ def _continued(stored: Source, where: str, sources: Sequence[Source]) -> Setting
             f"--{option.key} cannot change once a crawl has started; "
             f"{where} has {option.key} = {_shown(getattr(before, option.name))}"
         )
-    token, token_before = robots_token_of(after), robots_token_of(before)
+    token = robots_token_of(after)
+    token_before = robots_token_of(before)
     if token != token_before:
         raise UsageError(
             f"--user-agent and --robots-token cannot rename a crawl that has started: robots.txt addresses "

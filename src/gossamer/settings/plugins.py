@@ -19,7 +19,10 @@ from gossamer.settings.model import Settings
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-PARSER, SINK, ORDER, LINK_FILTER = "parser", "sink", "order", "link filter"
+PARSER = "parser"
+SINK = "sink"
+ORDER = "order"
+LINK_FILTER = "link filter"
 GROUPS = {
     "gossamer.parsers": PARSER,
     "gossamer.sinks": SINK,

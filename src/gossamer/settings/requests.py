@@ -162,7 +162,8 @@ def _check_insecure(patterns: Sequence[str]) -> None:
 
 
 def _source_fault(rule: RequestSetting, name: str, *, is_needed: bool = True) -> str:
-    source, key = rule.secret(name), name.replace("_", "-")
+    source = rule.secret(name)
+    key = name.replace("_", "-")
     if source.env and source.file:
         return f"{key}-env and {key}-file are two places for one secret; expected one of them"
     return f"expected {key}-env or {key}-file as well" if is_needed and not source.is_named else ""
@@ -220,7 +221,8 @@ def proxy_fault(proxy: str) -> str:
         return ""
     try:
         parts = urlsplit(proxy)
-        port, password = parts.port, parts.password
+        port = parts.port
+        password = parts.password
     except ValueError:
         return f"proxy: not a URL with a port; {PROXY_EXPECTED}"
     if password is not None:

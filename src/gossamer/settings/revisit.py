@@ -31,7 +31,8 @@ def check_revisit(settings: Settings) -> None:
 
 def revisit_rules_of(settings: Settings) -> RevisitRules:
     """Return how known URLs are fetched again."""
-    shortest, longest = settings.revisit_min / DAY_S, settings.revisit_max / DAY_S
+    shortest = settings.revisit_min / DAY_S
+    longest = settings.revisit_max / DAY_S
     split = (text.partition("=") for text in settings.revisit_class)
     return RevisitRules(
         schedule=Schedule(

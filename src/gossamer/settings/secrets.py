@@ -17,11 +17,13 @@ MAX_SECRET_BYTES = 16_384
 def read_secret(source: SecretSource, where: str, environment: Mapping[str, str]) -> str:
     """Return a secret; `where` says what it is for. Empty if no place is named."""
     if source.env:
-        secret, place = environment.get(source.env, ""), f"the environment variable {source.env}"
+        secret = environment.get(source.env, "")
+        place = f"the environment variable {source.env}"
         if not secret:
             raise UsageError(f"{where}: {place} is not set; every machine that crawls needs it")
     elif source.file:
-        secret, place = _first_line(source.file, where), source.file
+        secret = _first_line(source.file, where)
+        place = source.file
         if not secret:
             raise UsageError(f"{where}: {place}: empty; expected the secret in its first line")
     else:

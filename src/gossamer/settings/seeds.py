@@ -180,7 +180,8 @@ def _add_line(line: str, where: str, seeds: dict[UrlId, Seed]) -> None:
     if rules is None:
         return
     if known.rules is not None and known.rules != rules:
-        before, now = known.rules.stated, rules.stated
+        before = known.rules.stated
+        now = rules.stated
         raise UsageError(f"{where}: {_short(seed.link.url)} was given before with {before}, not {now}")
     seeds[seed.link.id] = replace(known, rules=rules)
 
@@ -202,7 +203,8 @@ def _rules_from(url: str, fields: Iterable[str], where: str) -> SeedRecord | Non
         values[key] = value.strip()
     if not values:
         return None
-    scope, depth = _scope_from(values.pop("scope", None), where), _depth_from(values.pop("depth", None), where)
+    scope = _scope_from(values.pop("scope", None), where)
+    depth = _depth_from(values.pop("depth", None), where)
     return SeedRecord(url, scope=scope, depth=depth, metadata=values)
 
 

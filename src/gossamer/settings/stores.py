@@ -21,7 +21,11 @@ from urllib.parse import quote, urlsplit
 from gossamer.model.errors import UsageError
 
 NAMES = ("warc", "files")
-S3, MONGODB, POSTGRESQL, CASSANDRA, KAFKA = "s3", "mongodb", "postgresql", "cassandra", "kafka"
+S3 = "s3"
+MONGODB = "mongodb"
+POSTGRESQL = "postgresql"
+CASSANDRA = "cassandra"
+KAFKA = "kafka"
 DEFAULT_SCHEMA = "gossamer_catalog"
 MASK = "***"
 PASSWORD_VARIABLES: Mapping[str, str] = {

@@ -169,7 +169,8 @@ def _cut_power(out: Path, rng: random.Random) -> None:
     committed = ledger.archive_ends()
     ledger.abandon()
     for path in (out / "archive").glob("*.warc.gz*"):
-        least, size = committed.get(path.name.removesuffix(".open"), 0), path.stat().st_size
+        least = committed.get(path.name.removesuffix(".open"), 0)
+        size = path.stat().st_size
         if size > least:
             os.truncate(path, rng.choice((least, rng.randint(least, size))))
 
@@ -231,7 +232,9 @@ def audit_problems(out: Path, requests: int, *, had_power_cut: bool) -> list[str
 
 
 def _archive_problems(out: Path) -> list[str]:
-    problems, lines, pages = [], list[str](), Counter[str]()
+    problems = []
+    lines = list[str]()
+    pages = Counter[str]()
     unplaced = unplaced_records(out / "events")  # left by a power cut; their pages were fetched again
     for path in sorted((out / "archive").iterdir()):
         if path.suffix == ".open":

@@ -152,7 +152,8 @@ class RunningWeb:
         if not line:
             raise RuntimeError(f"synthetic web: the server ended with status {self._process.wait()} before it listened")
         listening = msgspec.json.decode(line, type=Listening)
-        self.port, self.dns_address = listening.port, listening.dns_address
+        self.port = listening.port
+        self.dns_address = listening.dns_address
         self._web = SyntheticWeb(self.plan, self.port)
 
     def _launched(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -160,7 +161,8 @@ class RunningWeb:
 
     def stop(self) -> None:
         """End that process; its log is written then. May be called twice."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is None:
             return
         process.terminate()

@@ -99,7 +99,8 @@ class CrawlLog:
         row = self._look_up(key)
         if row is None:
             return "", ""
-        path, url = "", row.url
+        path = ""
+        url = row.url
         seen = 0
         while row is not None and row.source is not Source.SEED and row.parent and seen < _MAX_PATH:
             path = _letter(row) + path

@@ -22,7 +22,8 @@ from gossamer.model.events import Event, EventName
 if TYPE_CHECKING:
     from gossamer.telemetry.crawl_log import CrawlLog
 
-_OPTED_OUT, _EXCLUDED = EventName.OPTED_OUT, EventName.EXCLUDED_BY_RULE
+_OPTED_OUT = EventName.OPTED_OUT
+_EXCLUDED = EventName.EXCLUDED_BY_RULE
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 

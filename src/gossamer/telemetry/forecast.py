@@ -63,10 +63,13 @@ class Forecaster:
             self.parked_urls += urls
             self.parked_hosts += 1
             return
-        interval_s, wait_s = min(max(interval_s, _MIN_INTERVAL_S), _MAX_S), min(wait_s, _MAX_S)
+        interval_s = min(max(interval_s, _MIN_INTERVAL_S), _MAX_S)
+        wait_s = min(wait_s, _MAX_S)
         self.urls += urls
         end_s = wait_s + (urls - 1) * interval_s
-        begin, end, speed = _class_of(wait_s), _class_of(end_s), 1 / interval_s
+        begin = _class_of(wait_s)
+        end = _class_of(end_s)
+        speed = 1 / interval_s
         self._begin[begin] += 1 - wait_s * speed
         self._speed[begin] += speed
         self._end[end] += end_s * speed
@@ -91,7 +94,8 @@ class Forecaster:
             if made >= requests:
                 share = (requests - made_before) / (made - made_before) if made > made_before else 1.0
                 return before_s + share * (at_s - before_s)
-            before_s, made_before = at_s, made
+            before_s = at_s
+            made_before = made
         return None
 
     def forecast(self, limits: ForecastLimits, age_s: float = 0.0) -> Forecast:

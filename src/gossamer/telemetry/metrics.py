@@ -34,7 +34,8 @@ Values: TypeAlias = Callable[[Figures], Mapping[str, float]]
 
 
 def _urls(figures: Figures) -> dict[str, float]:
-    totals, queued = figures.totals, figures.urls_queued
+    totals = figures.totals
+    queued = figures.urls_queued
     done = max(0, totals.urls_seen - queued - totals.dead)
     return {"queued": queued, "parked": figures.urls_parked, "dead": totals.dead, "done": done}
 

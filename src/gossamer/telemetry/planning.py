@@ -86,7 +86,8 @@ class CrawlPlan(Struct, kw_only=True):
 def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, requests: int) -> CrawlPlan:
     """Return the estimate of a crawl."""
     forecast = _forecast(hosts, limits)
-    pages, crawled = limits.max_pages, sum(host.is_crawled for host in hosts) + not_asked
+    pages = limits.max_pages
+    crawled = sum(host.is_crawled for host in hosts) + not_asked
     memory = None
     if pages is not None and crawled:
         busy = min(limits.connections, sum(host.connections for host in hosts) + not_asked)

@@ -80,7 +80,8 @@ def progress_line(figures: Figures) -> str:
     """Return figures in one line."""
     from gossamer.telemetry.view import time_left
 
-    totals, rate = figures.totals, figures.rates.get("10s")
+    totals = figures.totals
+    rate = figures.rates.get("10s")
     goal = f"/{count(figures.max_pages)}" if figures.max_pages else ""
     left = time_left(figures)
     parts = [

@@ -82,7 +82,8 @@ class ProgressLine:
 
     def text(self, seconds: float) -> str:
         """Return the line after that many seconds."""
-        done, total = self._done, self._total
+        done = self._done
+        total = self._total
         if total <= 0:
             return f"{self._verb}  {self._shown(done)}{self._unit}"
         share = min(1.0, done / total)

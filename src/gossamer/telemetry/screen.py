@@ -23,7 +23,8 @@ from msgspec import Struct
 from gossamer.telemetry.text import raw_stream, safe
 
 _UP = "\x1b[{}A"
-_CLEAR_LINE, _CLEAR_BELOW = "\x1b[K", "\x1b[J"
+_CLEAR_LINE = "\x1b[K"
+_CLEAR_BELOW = "\x1b[J"
 MAX_WAITING = 200  # lines that wait for the next refresh
 _UNKNOWN = os.terminal_size((80, 24))
 
@@ -69,7 +70,8 @@ class Screen:
         """Show a view instead of the last one; without lines there is none any more."""
         with self._lock:
             self._has_view = bool(lines) and self.is_terminal
-            back, printed = self._back(), self._printed()
+            back = self._back()
+            printed = self._printed()
             self._shown = [len(line.text) for line in lines] if self.is_terminal else []
             # Lines are overwritten in place, so that nothing flickers.
             view = "".join(f"{line.styled}{_CLEAR_LINE}\n" for line in lines)
@@ -79,7 +81,8 @@ class Screen:
         """Return the way to the beginning of the view, which is then no longer shown."""
         if not self._shown:
             return ""
-        back, is_whole = "\r" + _UP.format(len(self._shown)), max(self._shown) < self.size().columns
+        back = "\r" + _UP.format(len(self._shown))
+        is_whole = max(self._shown) < self.size().columns
         self._shown = []
         return back if is_whole else f"{back}{_CLEAR_BELOW}\n"
 
@@ -87,7 +90,8 @@ class Screen:
         """Return the lines that wait, and clear the view if there are any."""
         if not self._waiting:
             return ""
-        lines, self._waiting = self._waiting, []
+        lines = self._waiting
+        self._waiting = []
         clear = _CLEAR_BELOW if self.is_terminal else ""
         return clear + "".join(f"{line}\n" for line in lines)
 

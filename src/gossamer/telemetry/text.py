@@ -157,12 +157,15 @@ class SafeStream:
 @contextmanager
 def safe_output() -> Iterator[None]:
     """Make what is printed safe, on stdout and stderr."""
-    out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = cast("TextIO", SafeStream(out)), cast("TextIO", SafeStream(err))
+    out = sys.stdout
+    err = sys.stderr
+    sys.stdout = cast("TextIO", SafeStream(out))
+    sys.stderr = cast("TextIO", SafeStream(err))
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = out, err
+        sys.stdout = out
+        sys.stderr = err
 
 
 def raw_stream(stream: TextIO) -> TextIO:

@@ -14,7 +14,12 @@ from gossamer.telemetry.text import count, duration, percent, plural, printable,
 BAR_CHARS = 20
 NARROW = 60  # columns: hosts in states that none is in are left out
 SEPARATOR = " · "
-_DIM, _RED, _GREEN, _YELLOW, _BOLD, _RESET = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+_DIM = "\x1b[2m"
+_RED = "\x1b[31m"
+_GREEN = "\x1b[32m"
+_YELLOW = "\x1b[33m"
+_BOLD = "\x1b[1m"
+_RESET = "\x1b[0m"
 
 
 def view_of(figures: Figures, width: int, *, has_colors: bool) -> list[ViewLine]:
@@ -70,7 +75,8 @@ def state_text(figures: Figures) -> str:
 
 def _head(figures: Figures, room: int) -> str:
     share = share_done(figures)
-    limit, known = figures.max_pages, figures.totals.pages + figures.urls_queued
+    limit = figures.max_pages
+    known = figures.totals.pages + figures.urls_queued
     goal = f" of {'' if known >= limit else 'at most '}{count(limit)}" if limit else ""
     state = "" if figures.state is RunState.RUNNING else state_text(figures)
     noun = "page" if (limit or figures.totals.pages) == 1 else "pages"
@@ -81,7 +87,8 @@ def _head(figures: Figures, room: int) -> str:
 
 
 def _speed(figures: Figures) -> list[str]:
-    totals, rate = figures.totals, figures.rates.get("10s")
+    totals = figures.totals
+    rate = figures.rates.get("10s")
     now = f"{rate.pages if rate is not None else figures.run_pages_per_second:.1f} pages/s"
     if figures.state is RunState.PAUSED:
         now = f"{figures.run_pages_per_second:.1f} pages/s before"

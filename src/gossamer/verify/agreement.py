@@ -154,7 +154,9 @@ class _Check:
                 f"{self._captures.unplaced} captures that recovery could not place are in archive and index only"
             )
         counts = check_catalog(self._ledger, self.found.add_problem, is_running=self._is_running)
-        self.found.rows, self.found.queued, self.found.hosts = counts.rows, counts.queued, counts.hosts
+        self.found.rows = counts.rows
+        self.found.queued = counts.queued
+        self.found.hosts = counts.hosts
         unreachable = self._report_unreachable()
         if self._is_running:
             self.found.notes.append("the crawl is running: what still changes was not compared")
@@ -184,7 +186,8 @@ class _Check:
             self._on_bytes(self._bytes_before + record.offset)
             if record.type not in INDEXED_TYPES:
                 continue
-            lines, total = lines + 1, total + line_hash(record_line(record, name))
+            lines = lines + 1
+            total = total + line_hash(record_line(record, name))
             if is_committed:
                 self._check_capture(file, name, record)
             else:
@@ -273,7 +276,8 @@ class _Check:
 
     def _report_strays(self) -> None:
         """Report the captures that neither the catalog nor a redirect of robots.txt explains."""
-        targets, strays = self._captures.robots_targets, self._captures.strays
+        targets = self._captures.robots_targets
+        strays = self._captures.strays
         is_growing = True
         while is_growing:
             before = len(targets)
@@ -304,7 +308,8 @@ class _Check:
             if not end or name in here or not self._files.is_reachable(name):
                 continue
             files = self._files.part_of(name)
-            opening, merged = HashedOpening(files, name), files.merged().get(name)
+            opening = HashedOpening(files, name)
+            merged = files.merged().get(name)
             try:
                 self._check_file(name, ArchiveReader(opening), end if merged is None else merged.size)
             except FileNotFoundError:

@@ -74,7 +74,8 @@ def check_catalog(ledger: Catalog, report: ReportProblem, *, is_running: bool) -
 
 
 def _count_rows(rows: Iterable[tuple[UrlId, UrlRecord]], counts: CatalogCounts) -> tuple[str, _HostCount]:
-    count, first_url = _HostCount(), ""
+    count = _HostCount()
+    first_url = ""
     for url_id, row in rows:
         first_url = first_url or row.url
         count.rows += 1
@@ -120,7 +121,8 @@ def _check_host(ledger: Catalog, host_id: HostId, name: str, count: _HostCount, 
 
 def _check_queue(ledger: Catalog, host_id: HostId, name: str, report: ReportProblem) -> int:
     """Return how many entries a host's queue has; report those whose URL is not queued."""
-    entries, after = 0, None
+    entries = 0
+    after = None
     try:
         while batch := ledger.read_queue(host_id, after, _BATCH):
             for url in batch:

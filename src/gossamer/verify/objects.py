@@ -70,7 +70,8 @@ class HashedOpening:
 
 def check_objects(files: ArchiveFiles, stores: Sequence[str], report: ReportProblem) -> int:
     """Report merged files and indexes that the store does not have as they were stored; return how many there are."""
-    merged, url = files.merged(), s3_url(stores)
+    merged = files.merged()
+    url = s3_url(stores)
     if not url or not merged:
         return 0
     store = open_s3(url)

@@ -42,10 +42,12 @@ def mend_page_objects(crawl: CrawlReader) -> list[str]:
     url = _url_of(crawl)
     if not url:
         return []
-    store, settings = open_s3(url), crawl.settings
+    store = open_s3(url)
+    settings = crawl.settings
     files = archive_files(crawl.folder.archive, settings.store)
     archived = ArchivedPages(files, settings.max_bytes, keeps_copies=True)
-    pages, done = S3Pages(store), 0
+    pages = S3Pages(store)
+    done = 0
     for page, _ in _wrong_pages(crawl, store, Agreement()):
         pages.put([archived.read(page)])
         done += 1

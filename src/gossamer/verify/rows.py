@@ -118,7 +118,9 @@ class RowAgreement:
         if not self._is_part:
             lists.append((url_id, 2, outcome) for url_id, outcome in self._store.dead_letters())
         for url_id, group in groupby(merge(*lists, key=itemgetter(0, 1)), key=itemgetter(0)):
-            row, visits, letter = None, [], None
+            row = None
+            visits = []
+            letter = None
             for _, kind, item in group:
                 if kind == 0:
                     row = item

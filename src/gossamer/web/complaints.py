@@ -26,9 +26,11 @@ def complaint(error: msgspec.MsgspecError) -> str:
     """Return in one line what is wrong, and what would be right."""
     if not isinstance(error, msgspec.ValidationError):
         return "the body is not valid JSON"
-    text, where = str(error), ""
+    text = str(error)
+    where = ""
     if found := _AT.search(text):
-        text, where = text[: found.start()], found.group(1)
+        text = text[: found.start()]
+        where = found.group(1)
     said = _said(text, where)
     return f"{where}: {said}" if where else said
 

@@ -84,7 +84,8 @@ class _Events(Struct):
 
     def add(self, line: _Line) -> None:
         """Add an event."""
-        self.first_at, self.last_at = self.first_at or line.ts, line.ts
+        self.first_at = self.first_at or line.ts
+        self.last_at = line.ts
         t_s = line.ts - self.first_at
         if line.event in REQUEST_EVENTS:
             self.received += line.bytes
@@ -111,7 +112,8 @@ def history(crawl: CrawlView) -> HistoryAnswer:
     counts = [Count(0.0, 0, 0, 0, 0), *events.counts] if is_whole else events.counts
     if not crawl.is_running:  # the last pages have no heartbeat
         figures = crawl.figures()
-        totals, last_s = figures.totals, events.last_at - events.first_at
+        totals = figures.totals
+        last_s = events.last_at - events.first_at
         counts = [*counts, Count(last_s, totals.pages, totals.errors, figures.urls_queued, events.received)]
     return HistoryAnswer(evened(counts, events.pauses))
 
@@ -126,7 +128,8 @@ def _from_report(path: Path) -> list[Count]:
 
 def _read(path: Path) -> _Events:
     """Return what the end of an event file says."""
-    decode, events = msgspec.json.Decoder(_Line).decode, _Events()
+    decode = msgspec.json.Decoder(_Line).decode
+    events = _Events()
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         for line in file:
@@ -174,7 +177,8 @@ def _point(before: Count, after: Count, start_s: float, active_s: float) -> Poin
 def _at(counts: Sequence[Count], times: Sequence[float], pauses: Sequence[tuple[float, float]], t_s: float) -> Count:
     """Return what was counted up to a time, as if it had come evenly since the count before, except in pauses."""
     place = min(max(1, bisect_left(times, t_s)), len(counts) - 1)
-    a, b = counts[place - 1], counts[place]
+    a = counts[place - 1]
+    b = counts[place]
     active_s = b.t_s - a.t_s - _paused(pauses, a.t_s, b.t_s)
     share = (t_s - a.t_s - _paused(pauses, a.t_s, t_s)) / active_s if active_s > 0 else 1.0
 

@@ -173,7 +173,10 @@ class HostIndex:
 
     def matching(self, query: HostsQuery) -> Sequence[int]:
         """Return the hosts that are asked for, in order."""
-        order, names, states, part = self.ordered(query.sort), self.names, self._states, query.q.lower()
+        order = self.ordered(query.sort)
+        names = self.names
+        states = self._states
+        part = query.q.lower()
         if query.state:
             state = HOST_STATES.index(query.state)
             return [each for each in order if states[each] == state and part in names[each]]

@@ -200,7 +200,8 @@ class _Connection:
             self.idle_since = asyncio.get_running_loop().time()
             async with asyncio.timeout(IDLE_S if self._has_asked else FIRST_WITHIN_S):
                 self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
-        self.idle_since, self._has_asked = None, True
+        self.idle_since = None
+        self._has_asked = True
         async with asyncio.timeout(READ_WITHIN_S):
             head = await self._next()
             if not isinstance(head, h11.Request):

@@ -106,10 +106,12 @@ class EventTail:
         if newest is None:
             return [], 0
         if self._path is None:
-            self._path, self._offset = newest, newest.stat().st_size
+            self._path = newest
+            self._offset = newest.stat().st_size
         events, skipped = self._appended()
         if newest != self._path:  # another run; the last one ended with what was just read
-            self._path, self._offset = newest, 0
+            self._path = newest
+            self._offset = 0
             more, more_skipped = self._appended()
             return events + more, skipped + more_skipped
         return events, skipped
@@ -270,7 +272,8 @@ class Live:
         except Exception as error:  # likewise
             fault("events", error)
             return
-        lines, lines_before = list(map(_line, events)), list(map(_line, before))
+        lines = list(map(_line, events))
+        lines_before = list(map(_line, before))
         for looker in lookers:
             wanted = [line for line in (lines_before if looker.is_new else lines) if _matches(line, looker.query)]
             left_out = 0 if looker.is_new else max(0, len(wanted) - MAX_LINES) + skipped // BYTES_PER_EVENT
@@ -288,7 +291,9 @@ class Live:
             return view.folders.events
 
     def _read(self) -> tuple[list[Event], int]:
-        events, skipped, folders = [], 0, self._folders()
+        events = []
+        skipped = 0
+        folders = self._folders()
         for folder in folders:
             tail = self._tails.setdefault(folder, EventTail(folder))
             more, left = tail.read()

@@ -62,7 +62,8 @@ class Notices:
         self._announce = announce
         self._now = now
         self.reporting = Reporting(source, announce)
-        self._right, self._outside = RecentKeys(RIGHT_S), RecentKeys(WRONG_S)
+        self._right = RecentKeys(RIGHT_S)
+        self._outside = RecentKeys(WRONG_S)
         self._proved = Allowance(URLS_PER_HOST, URLS_OVERALL)
         self._unproved = Allowance(UNPROVED_PER_HOST, UNPROVED_OVERALL)
         self._pending: dict[tuple[str, str], _Pending] = {}
@@ -225,7 +226,8 @@ def run(source: Source, address: Address, announce: Callable[[str], None]) -> No
     """Serve until a signal comes."""
 
     async def main() -> None:
-        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
 
         def end() -> None:
             ended.set()

@@ -67,7 +67,8 @@ class Reporting:
         while self._waiting:
             count = urls = chars = 0
             for batch, _ in self._waiting:
-                urls, chars = urls + len(batch), chars + sum(map(len, batch))
+                urls = urls + len(batch)
+                chars = chars + sum(map(len, batch))
                 if count and (urls > BATCH_URLS or chars > BATCH_CHARS):
                     break
                 count += 1
@@ -111,7 +112,8 @@ def batches(urls: Iterable[str]) -> Iterator[tuple[str, ...]]:
     for url in urls:
         if batch and (len(batch) == BATCH_URLS or chars + len(url) > BATCH_CHARS):
             yield tuple(batch)
-            batch, chars = [], 0
+            batch = []
+            chars = 0
         batch.append(url)
         chars += len(url)
     if batch:

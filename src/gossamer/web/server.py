@@ -252,7 +252,8 @@ def run(source: Source, plan: Plan, announce: Callable[[str], None], *, follows_
     """Serve until a signal comes; with `follows_stdin` also until standard input ends."""
 
     async def main() -> None:
-        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
 
         def end() -> None:
             ended.set()

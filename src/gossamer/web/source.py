@@ -150,7 +150,8 @@ class Source:
             self._changes.notify_all()
 
     def _close(self) -> None:
-        opened, self._opened = self._opened, None
+        opened = self._opened
+        self._opened = None
         if opened is not None:
             opened.__exit__(None, None, None)
 
@@ -215,7 +216,8 @@ class Source:
             raise
 
     async def _hang_up(self) -> None:
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None:
             await client.__aexit__(None, None, None)
 

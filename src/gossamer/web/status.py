@@ -91,7 +91,8 @@ class Status:
         summary = summary_of(figures)
         if self._source.folder is not None:
             nodes: list[NodeLine] = []
-            is_running, name = self._source.is_running(), str(self._source.folder.path)
+            is_running = self._source.is_running()
+            name = str(self._source.folder.path)
         else:
             is_running, name, nodes = await self._source.read(_of_nodes)
         return StatusAnswer(

@@ -38,7 +38,8 @@ from gossamer.ports.catalog_store import (
 FORMAT = 1
 TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")
 _OTHER_KEYSPACE = "name another keyspace, as cassandra://host:port/KEYSPACE"
-_TRIES, _RETRY_S = 20, 0.5  # while others create the tables
+_TRIES = 20  # while others create the tables
+_RETRY_S = 0.5
 _FIRST_ROW = """
     INSERT INTO $keyspace.catalog (one, format, crawl, buckets, created_at)
     VALUES ('catalog', %s, %s, %s, toTimestamp(now())) IF NOT EXISTS
@@ -223,7 +224,8 @@ class CassandraCatalog:
             self.ring.repeated(lambda: self._remove(visits, dead_letters, hosts))
 
     def _remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
-        at, buckets = self.next_stamp(time.time()), self._shape_of_rows().buckets
+        at = self.next_stamp(time.time())
+        buckets = self._shape_of_rows().buckets
         self._delete(
             "DELETE FROM $keyspace.pages_by_id USING TIMESTAMP ? WHERE url_id = ? AND visit = ?",
             [(at, key.url_id, key.visit) for key in visits],

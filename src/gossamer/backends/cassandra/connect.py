@@ -146,7 +146,9 @@ class Ring:
     def close(self) -> None:
         """Close all connections. The next call makes others."""
         with self._lock:
-            cluster, self._cluster, self._session = self._cluster, None, None
+            cluster = self._cluster
+            self._cluster = None
+            self._session = None
         if cluster is not None:
             cluster.shutdown()
 

@@ -101,7 +101,9 @@ class KnownLetters:
     def _read(self, hosts: Sequence[bytes]) -> None:
         if not hosts:
             return
-        read_at, statement, buckets = self._now(), self._ring.prepare(_OF_HOST), list(range(self._buckets))
+        read_at = self._now()
+        statement = self._ring.prepare(_OF_HOST)
+        buckets = list(range(self._buckets))
         rows = self._ring.run_all([(statement, (host, buckets)) for host in hosts])
         found: defaultdict[bytes, list[Any]] = defaultdict(list)
         for row in rows:

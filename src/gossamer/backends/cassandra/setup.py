@@ -31,7 +31,8 @@ def init(url: str, options: SetupOptions) -> list[str]:
 
 def _keyspace(ring: Ring, options: SetupOptions) -> str:
     """Create the keyspace, unless it is there; return a line about it."""
-    name, servers = ring.place.keyspace, len(ring.session().cluster.metadata.all_hosts())
+    name = ring.place.keyspace
+    servers = len(ring.session().cluster.metadata.all_hosts())
     if not ring.has_keyspace():
         copies = options.copies(servers)
         if copies > servers:

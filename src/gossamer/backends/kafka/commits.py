@@ -120,7 +120,9 @@ class Commits:
         self._database.write_batches([((crawl,), statements)])
 
     def _write_archives(self, node: NodeId, plan: Plan) -> None:
-        crawl, name, stamp = self._crawl.encode(), node.name.encode(), long_bytes(plan.at_us)
+        crawl = self._crawl.encode()
+        name = node.name.encode()
+        stamp = long_bytes(plan.at_us)
         statements = [
             self._database.statement(_WRITE_ARCHIVE, crawl, name, row.key, row.value or long_bytes(0), stamp)
             for row in plan.commit.archives

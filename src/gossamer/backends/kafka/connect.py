@@ -15,7 +15,8 @@ from gossamer.ports.shared_ledger import SharedLedger
 def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
     """Return the ledger behind a URL; raises `EngineUnavailableError` if no server can be reached."""
     place = place_of(url, os.environ)
-    database, topic = Database(place), Topic(place)
+    database = Database(place)
+    topic = Topic(place)
     if caveat := check_servers(database):
         topic.partition_count()  # raises if the crawl cannot be used anyway
         warn(caveat)

@@ -42,9 +42,13 @@ from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageEr
 Fields: TypeAlias = tuple[Any, ...]
 Statement: TypeAlias = tuple[bool, bytes, list[bytes]]  # of a batch: prepared, its id, values as they are sent
 MIN_VERSION = 4
-REQUEST_S, CONNECT_S = 10.0, 5.0
-IN_FLIGHT, BATCHES_IN_FLIGHT, READ_AHEAD = 96, 16, 8  # requests at once
-MAX_BATCH_BYTES, MAX_BATCH_ROWS = 64 << 10, 500
+REQUEST_S = 10.0
+CONNECT_S = 5.0
+IN_FLIGHT = 96  # requests at once
+BATCHES_IN_FLIGHT = 16
+READ_AHEAD = 8
+MAX_BATCH_BYTES = 64 << 10
+MAX_BATCH_ROWS = 500
 BUSY_S = 0.01  # until a request is made again that the connection had no room for
 PAGE_OF_ROWS = 5000
 PROTOCOL = 4  # the next one makes checksums of every frame, in Python
@@ -284,7 +288,8 @@ def _divided(statements: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
         length = sum(map(len, values)) + 40
         if number > start and (size + length > MAX_BATCH_BYTES or number - start >= MAX_BATCH_ROWS):
             yield statements[start:number]
-            start, size = number, 0
+            start = number
+            size = 0
         size += length
     if start < len(statements):
         yield statements[start:]

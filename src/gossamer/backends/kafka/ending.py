@@ -40,13 +40,15 @@ class Ending:
         if record.ended:
             return record.ended
         copies = self._leases.copies()
-        domains, pages = 0, 0
+        domains = 0
+        pages = 0
         live: dict[NodeId, Lease] = {}
         for node in copies:
             lease = self._leases.read(node)
             if lease is None:
                 continue
-            domains, pages = domains + lease.domains, pages + lease.pages
+            domains = domains + lease.domains
+            pages = pages + lease.pages
             if not lease.is_over and not self._leases.bury(node):
                 live[node] = lease
         if not all(_is_idle(lease, record.version, domains) for lease in live.values()):

@@ -86,7 +86,8 @@ class Inbox:
         begun = self._begun.pop((shard, part.id), None) if self._begun else None
         whole = begun or part
         if begun is not None:
-            begun.links, begun.is_whole = begun.links + part.links, part.is_whole
+            begun.links = begun.links + part.links
+            begun.is_whole = part.is_whole
         if not whole.is_whole:
             self._begun[shard, part.id] = whole
         if begun is not None:

@@ -15,7 +15,8 @@ from msgspec import Struct
 from gossamer.core.url.identity import SHARD_COUNT, key_ranges, shard_of
 from gossamer.model.errors import UsageError
 
-MAX_PARTITIONS, MAX_BUCKETS = 1024, 256
+MAX_PARTITIONS = 1024
+MAX_BUCKETS = 256
 DIVIDED = frozenset({"urls", "queue", "changes"})  # tables with a row per URL
 
 
@@ -50,7 +51,8 @@ class Layout(Struct, frozen=True):
 
     def parts_with(self, first_byte: int) -> range:
         """Return where there may be hashes that begin with a byte."""
-        low, high = bytes((first_byte, 0, 0, 0)), bytes((first_byte, 255, 255, 255))
+        low = bytes((first_byte, 0, 0, 0))
+        high = bytes((first_byte, 255, 255, 255))
         return range(self.part_of_hash(low), self.part_of_hash(high) + 1)
 
     def slices(self, table: str, shards: Collection[int]) -> Iterator[tuple[int, bytes, bytes]]:

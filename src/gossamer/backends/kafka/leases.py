@@ -204,7 +204,8 @@ class Leases:
     def renew(self, node: NodeId, status: NodeStatus, done: dict[int, int]) -> None:
         """Prolong the lease, and report."""
         found, own = self._database.read_many(self.reading(node)[:2])
-        now, lease = self.now_of(found), self.live(node, own)
+        now = self.now_of(found)
+        lease = self.live(node, own)
         is_so = self._database.change(
             "UPDATE leases SET lease_until = ?, idle = ?, idle_commit = ?, idle_version = ?, idle_domains = ?, "
             f"positions = ? {_WHERE} IF is_over = false AND lease_until > ?",

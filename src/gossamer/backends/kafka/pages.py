@@ -108,7 +108,8 @@ class StoredPages:
         self, signatures: Mapping[UrlId, bytes], layout: Layout
     ) -> Iterator[tuple[int, Statement]]:
         """Yield what stores signatures, with the part of each statement."""
-        crawl, statement = self._sent_crawl, self._database.statement
+        crawl = self._sent_crawl
+        statement = self._database.statement
         for page, signature in signatures.items():
             part = layout.part_of_hash(page)
             yield part, statement(_ADD_SIGNATURE, crawl, int_bytes(part), page, signature)

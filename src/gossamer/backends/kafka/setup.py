@@ -64,7 +64,8 @@ def init(url: str, options: SetupOptions) -> list[str]:
 def _create(place: Place, options: SetupOptions) -> list[str]:
     layout = Layout(options.partitions or DEFAULT_PARTITIONS, options.buckets or 1)
     check_layout(layout, place.shown)
-    database, topic = Database(place), Topic(place)
+    database = Database(place)
+    topic = Topic(place)
     try:
         with database.errors_as_ours():
             session = database.bare_session()

@@ -128,7 +128,9 @@ class KafkaSharedLedger:
     def _membership(self, node: NodeId) -> Membership:
         requests = [*self._leases.reading(node), self._record.reading()]
         moment, own, all_of, ((version, ended, budget),) = self._database.read_many(requests)
-        now, lease, copies = self._leases.now_of(moment), self._leases.live(node, own), self._leases.copies_of(all_of)
+        now = self._leases.now_of(moment)
+        lease = self._leases.live(node, own)
+        copies = self._leases.copies_of(all_of)
         live = {each: copy for each, copy in copies.items() if copy.is_live(now)}
         return Membership(
             now=now,
@@ -206,7 +208,8 @@ class KafkaSharedLedger:
 
     def release(self, node: NodeId, shards: Collection[int]) -> None:
         """Give up shards."""
-        lease, seat = self._leases.require(node), self._seat(node)
+        lease = self._leases.require(node)
+        seat = self._seat(node)
         with seat.lock:
             mine = [shard for shard in shards if shard in seat.owned]
             # Newer than the positions of the last commit, older than those of the next owner.
@@ -421,7 +424,8 @@ class KafkaSharedLedger:
         positions: dict[int, int] = dict(self._database.read(_READ_POSITIONS, self._name))
         self._read_copies()
         for number in sorted({self._layout.range_of(shard) for shard in shards}):
-            inbox, reader = Inbox(self._layout), Reader(self._topic)
+            inbox = Inbox(self._layout)
+            reader = Reader(self._topic)
             some = [shard for shard in shards if self._layout.range_of(shard) == number]
             inbox.add_shards({shard: positions.get(shard, 0) for shard in some})
             for message in reader.read(dict(inbox.next_offsets), 1 << 62):

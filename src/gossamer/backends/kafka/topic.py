@@ -52,7 +52,8 @@ class Topic:
 
     def options(self) -> dict[str, Any]:
         """Return what every client of the brokers needs."""
-        servers, options = self._place.kafka, self._place.kafka_options
+        servers = self._place.kafka
+        options = self._place.kafka_options
         login = {"sasl.username": servers.user, "sasl.password": servers.password} if servers.user else {}
         if login:
             login |= {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT"}
@@ -194,7 +195,9 @@ class Topic:
 
     def fail(self, error: KafkaError) -> NoReturn:
         """Raise an error of the client as one of ours."""
-        label, code, text = f"ledger {self._place.name}", error.code(), error.str()
+        label = f"ledger {self._place.name}"
+        code = error.code()
+        text = error.str()
         if code in _REFUSED:
             raise UsageError(
                 f"{label}: Kafka refuses the user: {text}; give one who may read and write {self.name}, with the "
@@ -234,7 +237,8 @@ class Reader:
             return
         with self._topic.errors_as_ours():
             consumer = self._seek(offsets)
-            until, size = time.monotonic() + REQUEST_S, 0
+            until = time.monotonic() + REQUEST_S
+            size = 0
             while left and size < max_bytes:
                 found = consumer.consume(_AT_ONCE, 0.1)
                 if not found and time.monotonic() > until:
@@ -285,7 +289,10 @@ def _parts_of(key: bytes, value: bytes) -> list[Part]:
 
 
 def _fields(message: KafkaMessage) -> tuple[int, int, bytes, bytes]:
-    number, offset, key, value = message.partition(), message.offset(), message.key(), message.value()
+    number = message.partition()
+    offset = message.offset()
+    key = message.key()
+    value = message.value()
     assert number is not None
     assert offset is not None
     return number, offset, bytes(key or b""), bytes(value or b"")
@@ -304,7 +311,8 @@ def _messages(links: Mapping[int, bytes], layout: Layout) -> Iterator[tuple[int,
         for part in parts:
             if begun and size + len(part[1]) > PART_BYTES:
                 yield number, _encode(begun)
-                begun, size = [], 0
+                begun = []
+                size = 0
             begun.append(part)
             size += len(part[1])
         yield number, _encode(begun)

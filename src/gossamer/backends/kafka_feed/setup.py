@@ -37,7 +37,8 @@ def _created(topic: KafkaTopic, options: SetupOptions) -> list[str]:
     has_made = _create(admin, topic.topic, options.partitions or DEFAULT_PARTITIONS, copies)
     topic.check()
     found = topic.metadata(admin).topics[topic.topic]
-    partitions, copies = len(found.partitions), len(found.partitions[0].replicas)
+    partitions = len(found.partitions)
+    copies = len(found.partitions[0].replicas)
     if not has_made:
         _check_same(topic, options, partitions, copies)
     state = "created" if has_made else "was there"

@@ -175,7 +175,8 @@ class KafkaTopic:
         return self._producer
 
     def _drop(self) -> None:
-        producer, self._producer = self._producer, None
+        producer = self._producer
+        self._producer = None
         if producer is not None:
             producer.purge()
             producer.flush(1.0)
@@ -203,7 +204,8 @@ class KafkaTopic:
     def _as_ours(self, error: KafkaError) -> GossamerError:
         if self._refusal is not None and error.code() in _AWAY:
             error = self._refusal
-        code, text = error.code(), error.str()
+        code = error.code()
+        text = error.str()
         if code in _UNKNOWN:
             return UsageError(
                 f"{self._label}: there is no topic {self.topic}; create it with 'gossamer init-cluster {self.name}', "

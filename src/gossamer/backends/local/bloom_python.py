@@ -13,7 +13,9 @@ PARTITIONS = 1 << PARTITION_BITS
 MAX_PROBES = 10
 _ID_BYTES = 16
 _MASK = (1 << 64) - 1
-_MIX_1, _MIX_2, _MIX_3 = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B
+_MIX_1 = 0x9E3779B97F4A7C15
+_MIX_2 = 0xBB67AE8584CAA73B
+_MIX_3 = 0x3C6EF372FE94F82B
 
 
 def _digest(url_id: bytes) -> int:
@@ -56,7 +58,8 @@ class _Array:
         self.bytes = bytearray((bits + 7) // 8)
 
     def positions(self, digest: int) -> Iterable[int]:
-        a, b = digest << PARTITION_BITS & _MASK, (digest ^ digest >> 31) * _MIX_1 & _MASK | 1
+        a = digest << PARTITION_BITS & _MASK
+        b = (digest ^ digest >> 31) * _MIX_1 & _MASK | 1
         for _ in range(self.probes):
             yield (a >> 32) * self.bits >> 32
             a = a + b & _MASK
@@ -110,7 +113,9 @@ class Partitions:
             raise ValueError(f"{bits} bits and {probes} probes; expected up to {(1 << 32) - 1} and {MAX_PROBES}")
         if self._next is not None:
             raise RuntimeError(f"partition {self.growing} is not finished")
-        self._next, self.growing, self._wait = _Array(bits, probes, capacity), partition, 1
+        self._next = _Array(bits, probes, capacity)
+        self.growing = partition
+        self._wait = 1
 
     def fill(self, digests: bytes | memoryview) -> None:
         """Add the digests of the growing partition to its second array."""
@@ -124,7 +129,8 @@ class Partitions:
         if self._next is None:
             raise RuntimeError("no partition was started")
         self._arrays[self.growing] = self._next
-        self._next, self.growing = None, -1
+        self._next = None
+        self.growing = -1
 
     def clear(self) -> None:
         """Forget what was loaded."""

@@ -52,7 +52,9 @@ class DigestLog:
 
     def committed(self) -> Iterator[memoryview]:
         """Yield all digests, sorted by partition except the last; a view is valid until the next one."""
-        self._number, self._row, self._new_bytes = 1, b"", 0
+        self._number = 1
+        self._row = b""
+        self._new_bytes = 0
         for key, value in self._store.committed_views(TABLE, self._name):
             self._number = max(self._number, int.from_bytes(key[2:], "big"))
             if key[1:2] == _NEW:
@@ -66,7 +68,9 @@ class DigestLog:
         """Write the log anew from the keys that are in the filter, and yield their digests."""
         for key in self._store.committed_keys(TABLE, self._name):
             self._store.put(TABLE, key, None)
-        self._number, self._row, self._new_bytes = 1, b"", 0
+        self._number = 1
+        self._row = b""
+        self._new_bytes = 0
         while ids := b"".join(islice(keys, _KEYS_PER_COMMIT)):
             found = digests(ids)
             self._put_sorted(found)
@@ -93,7 +97,8 @@ class DigestLog:
         for key, _ in entries:
             self._store.put(TABLE, key, None)
         self._put_sorted(b"".join([value for _, value in entries]))
-        self._row, self._new_bytes = b"", 0
+        self._row = b""
+        self._new_bytes = 0
 
     def _put_sorted(self, found: bytes) -> None:
         for partition, part in enumerate(split(found)):

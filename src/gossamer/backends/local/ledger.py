@@ -83,7 +83,8 @@ class LocalLedger:
         self._seen = SeenFilter(DigestLog(self._store, b"u"), None if quarter is None else 3 * quarter)
         # Most pages are the first with their content: no look-up needed.
         self._contents = SeenFilter(DigestLog(self._store, b"c"), quarter)
-        self._maybe_seen, self._maybe_stored = self._seen.partitions, self._contents.partitions
+        self._maybe_seen = self._seen.partitions
+        self._maybe_stored = self._contents.partitions
         self._names: dict[HostId, str] = {}
         self._max_names = limits.names
 
@@ -303,7 +304,10 @@ class LocalLedger:
         while batch := self.read_queue(host_id, after, 1000):
             for url in batch:
                 record = self.look_up(url.id) or record_of(url)
-                record.state, record.outcome, record.error, record.fetched_at = UrlState.DEAD, outcome, error, now
+                record.state = UrlState.DEAD
+                record.outcome = outcome
+                record.error = error
+                record.fetched_at = now
                 self.finish(url, record)
             killed += len(batch)
             after = batch[-1].position
@@ -408,7 +412,8 @@ class LocalLedger:
         self._seen.seal()
         self._contents.seal()
         sealed = self._store.seal()
-        self._live_hosts, self._live_domains = {}, {}
+        self._live_hosts = {}
+        self._live_domains = {}
         return sealed
 
     def commit(self) -> None:

@@ -95,7 +95,8 @@ class ShardStates:
         return [decode_change(*entry) for entry in islice(_merged(heap), count)]
 
     def _entries(self, shard: int, after: int) -> Iterator[Item]:
-        prefix, bound = shard_prefix(shard), change_key(shard, after)
+        prefix = shard_prefix(shard)
+        bound = change_key(shard, after)
         while entries := self._store.first("changes", prefix, bound, _CHUNK):
             yield from entries
             bound = entries[-1][0]

@@ -205,7 +205,8 @@ class Store:
 
         In slices: no read transaction stays open for long.
         """
-        first, after = start, b""
+        first = start
+        after = b""
         while table in self._tables:
             with self._begin(table) as txn:
                 items = _forwards(txn.cursor(), prefix, after, first)
@@ -253,7 +254,8 @@ class Store:
 
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
         """Set a value with the next commit; None removes the key."""
-        groups, group_bytes = self._pending[table], self._group_bytes.get(table)
+        groups = self._pending[table]
+        group_bytes = self._group_bytes.get(table)
         if group_bytes is None:
             groups[b""][key] = value
             return
@@ -276,7 +278,8 @@ class Store:
         """Close the changes so far."""
         if self._writing is not None:
             raise RuntimeError("the previous commit has not ended")
-        changes, self._pending = self._pending, self._no_changes()
+        changes = self._pending
+        self._pending = self._no_changes()
         self._writing = changes
         return SealedStore(self, changes)
 

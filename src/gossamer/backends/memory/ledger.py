@@ -85,7 +85,8 @@ class MemoryLedger:
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
         self._put("urls", url.id, record)
         self._put("queue", rows.queue_key(url), b"")
-        queue, position = self._queues[url.id[:8]], url.position
+        queue = self._queues[url.id[:8]]
+        position = url.position
         at = bisect_left(queue, position)
         if at == len(queue) or queue[at] != position:
             queue.insert(at, position)
@@ -293,7 +294,8 @@ class MemoryLedger:
         """Compare by signatures of this edition."""
         if self._edition != edition or self._near is None:
             self._edition = edition
-            self._near, self._signatures = index_of(edition), []
+            self._near = index_of(edition)
+            self._signatures = []
 
     def most_similar(self, signature: bytes) -> Similar | None:
         """Return the page that a signature repeats."""
@@ -356,14 +358,16 @@ class MemoryLedger:
 
     def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the catalog, or a host's part of it, in order of id, after an id."""
-        rows, prefix = self._tables["urls"], host_id or b""
+        rows = self._tables["urls"]
+        prefix = host_id or b""
         return ((key, rows[key]) for key in sorted(rows) if key.startswith(prefix) and key > after)
 
     # -- commit -----------------------------------------------------------------------------------
 
     def seal(self) -> SealedMemory:
         """Close the changes so far."""
-        changed, self._changed = self._changed, {table: set() for table in rows.TABLES}
+        changed = self._changed
+        self._changed = {table: set() for table in rows.TABLES}
         return SealedMemory(
             {table: {key: _sealed(self._tables[table].get(key)) for key in keys} for table, keys in changed.items()}
         )

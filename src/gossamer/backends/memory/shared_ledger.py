@@ -211,7 +211,9 @@ class MemorySharedLedger:
             state.record = extended(state.record, commit.added)
         files = state.archives.setdefault(node.name, {})
         files.update({row.key: row.value for row in commit.archives if row.value is not None})
-        known.commit, known.totals, known.answer = commit.number, commit.totals.copy(), state.pages.add(commit)
+        known.commit = commit.number
+        known.totals = commit.totals.copy()
+        known.answer = state.pages.add(commit)
         return known.answer
 
     def _has_budget(self) -> bool:
@@ -285,7 +287,8 @@ class MemorySharedLedger:
     def try_end(self, node: NodeId) -> str:
         """End the crawl if nothing is left to do anywhere."""
         self._live(node)
-        state, record = self._state, self._state.record
+        state = self._state
+        record = self._state.record
         assert record is not None
         if record.ended:
             return record.ended

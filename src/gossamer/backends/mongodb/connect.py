@@ -25,7 +25,8 @@ Document: TypeAlias = dict[str, Any]
 CONNECT_S = 3.0
 CHOOSE_S = 1.0  # for a server, if the caller comes back
 ANSWER_S = 20.0
-_UNAUTHORIZED, _LOGIN_REFUSED = 13, 18  # error codes of the server
+_UNAUTHORIZED = 13  # error codes of the server
+_LOGIN_REFUSED = 18
 _EXPECTED = "expected mongodb://host:port/database"
 
 

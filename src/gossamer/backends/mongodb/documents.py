@@ -59,7 +59,8 @@ def content_documents(page: PageCopy, max_part_bytes: int = MAX_PART_BYTES) -> l
     data = zlib.compress(page.content, ZLIB_LEVEL)
     ratio = round(len(data) / len(page.content), 4) if page.content else 1.0
     parts = [data[at : at + max_part_bytes] for at in range(0, len(data), max_part_bytes)]
-    name, date = visit_name(page.url_id, page.visit), date_of(page)
+    name = visit_name(page.url_id, page.visit)
+    date = date_of(page)
     return [
         {
             "_id": part_id(name, number),

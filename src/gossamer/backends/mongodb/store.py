@@ -32,7 +32,8 @@ from gossamer.foundation import failpoints
 from gossamer.model.errors import UsageError
 from gossamer.ports.page_store import PageCopy, StoredBody, StoredVisit
 
-METADATA, CONTENT = "metadata", "content"
+METADATA = "metadata"
+CONTENT = "content"
 INDEXED = ("url", "host", "crawl_time", "status", "content_hash")
 _THREADS = min(4, os.cpu_count() or 1)  # zlib takes most of a page's time, and lets other threads run
 _KNOWN = 11000  # error code of the server: there is a document with this id

@@ -227,7 +227,8 @@ def _put(connection: Connection, changes: CatalogChanges) -> None:
 def _remove(
     connection: Connection, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]
 ) -> None:
-    ids, numbers = [key.url_id for key in visits], [key.visit for key in visits]
+    ids = [key.url_id for key in visits]
+    numbers = [key.visit for key in visits]
     gone = "DELETE FROM pages WHERE (url_id, visit) IN (SELECT * FROM unnest(%b::bytea[], %b::integer[]))"
     connection.execute(gone, [ids, numbers])
     connection.execute("DELETE FROM dead_letters WHERE url_id = ANY(%b::bytea[])", [list(dead_letters)])

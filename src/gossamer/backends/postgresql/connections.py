@@ -136,6 +136,7 @@ class Connections:
     def close(self) -> None:
         """Close the connections."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         for connection in idle:
             connection.close()

@@ -350,7 +350,8 @@ class Leases:
     def _end_of(self, connection: Connection, record: CrawlRecord, nodes: Sequence[tuple[Any, ...]]) -> str:
         """Return why the crawl is over, or an empty string."""
         live = [each for each in nodes if each[5]]
-        page_count, domains = sum(each[3] for each in nodes), sum(each[4] for each in nodes)
+        page_count = sum(each[3] for each in nodes)
+        domains = sum(each[4] for each in nodes)
         if not all(idle and is_current and known in (None, domains) for idle, is_current, known, *_ in live):
             return ""
         (waiting,) = self._one(connection, "SELECT EXISTS (SELECT 1 FROM inbox)")

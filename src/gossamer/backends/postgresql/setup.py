@@ -16,7 +16,8 @@ def init(url: str, _options: SetupOptions) -> list[str]:
     with closing(Database(*address_of(url))) as database:
         caveat = database.check_server()
         with database.transaction(is_readonly=True) as connection:
-            version, was_there = connection.info.server_version // 10_000, database.exists(connection)
+            version = connection.info.server_version // 10_000
+            was_there = database.exists(connection)
         database.create()
     lines = [
         f"PostgreSQL {version} at {shown(url)}",

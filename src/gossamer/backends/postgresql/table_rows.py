@@ -77,7 +77,8 @@ def write_rows(connection: Connection, changed: Mapping[int, Sequence[Row]]) -> 
 
 
 def _by_column(table: str, added: Sequence[Row]) -> list[list[Any]]:
-    keys, values = Bytes(row.key for row in added), Bytes(row.value or b"" for row in added)
+    keys = Bytes(row.key for row in added)
+    values = Bytes(row.value or b"" for row in added)
     if table not in READABLE:
         return [keys, values]
     found = [readable(table, value) for value in values]

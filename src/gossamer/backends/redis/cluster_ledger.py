@@ -41,7 +41,8 @@ from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
 
 _LETTERS_AT_ONCE = 20
-JOURNAL_COMMITS, JOURNAL_BYTES = 64, 32 << 20  # kept per node and server: the last ones
+JOURNAL_COMMITS = 64  # kept per node and server: the last ones
+JOURNAL_BYTES = 32 << 20
 
 
 class _Writer(Struct):

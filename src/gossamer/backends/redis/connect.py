@@ -49,7 +49,8 @@ class RedisAddress:
             raise UsageError(f"{without_password(url)}: not a ledger URL; {_EXPECTED}")
         if not _NAME.fullmatch(name):
             raise UsageError(f"{without_password(url)}: the name of a crawl has letters, digits and ._-; {_EXPECTED}")
-        self.database, self.name = int(database), name
+        self.database = int(database)
+        self.name = name
         self.user = unquote(parts[0].username or "") or os.environ.get("GOSSAMER_REDIS_USER") or None
         self.password = unquote(parts[0].password or "") or os.environ.get("GOSSAMER_REDIS_PASSWORD") or None
         self.is_tls = scheme == "rediss"

@@ -94,7 +94,8 @@ class Settling:
         missing: list[tuple[Plan, int]] = []
         for node, its in decided.items():
             for number, head in its.heads.items():
-                has, commit = applied[number].get(node, 0), head
+                has = applied[number].get(node, 0)
+                commit = head
                 while commit > has:
                     plan = journal.entry(node, commit)
                     if plan is None or number not in plan.parts or plan.parts[number].predecessor < has:

@@ -34,7 +34,8 @@ class WholeCrawl(ABC):
     def pages(self, part: int) -> Iterator[list[Row]]:
         """Yield contents and signatures."""
         for table in ("contents", "signatures"):
-            key, cursor = self._place(table, part), b"0"
+            key = self._place(table, part)
+            cursor = b"0"
             while True:
                 ((cursor, found),) = self._pipelined([("HSCAN", key, cursor, "COUNT", _ROWS_AT_ONCE)])
                 fields = found.items() if isinstance(found, dict) else zip(found[::2], found[1::2], strict=True)
@@ -72,7 +73,8 @@ class WholeCrawl(ABC):
         """Yield what waits in inboxes."""
         (waiting,) = self._pipelined([("HKEYS", f"{self._prefix}inboxes")])
         for shard in sorted({int(shard) for shard in waiting} & set(shards)):
-            key, start = f"{self._prefix}inbox:{shard}", 0
+            key = f"{self._prefix}inbox:{shard}"
+            start = 0
             while True:
                 end = start + _LETTERS_AT_ONCE - 1
                 (found,) = self._pipelined([("LRANGE", key, start, end)])

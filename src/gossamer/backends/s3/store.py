@@ -23,7 +23,8 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.object_store import Part, StoredObject
 
-CONNECT_S, READ_S = 4.0, 8.0
+CONNECT_S = 4.0
+READ_S = 8.0
 ATTEMPTS = 2
 MAX_CONNECTIONS = 24
 _REMOVED_AT_ONCE = 1000  # the limit of the API

@@ -58,7 +58,8 @@ def parse_mime_type(text: str) -> MimeType:
 def combined_mime_type(values: tuple[str, ...]) -> MimeType:
     """Return the type that follows from one or more Content-Type headers."""
     # Fetch 3.5: the last valid value wins; its charset may be inherited from an earlier equal type.
-    found, charset = NO_TYPE, ""
+    found = NO_TYPE
+    charset = ""
     for value in _split_outside_quotes(", ".join(values)[:MAX_CHARS]):
         candidate = parse_mime_type(value)
         if candidate is NO_TYPE or candidate.essence == "*/*":
@@ -73,12 +74,14 @@ def combined_mime_type(values: tuple[str, ...]) -> MimeType:
 
 def _parameters(text: str) -> Iterator[tuple[str, str]]:
     """Yield names (lower case) with their values; names may be anything."""
-    position, end = 0, len(text)
+    position = 0
+    end = len(text)
     while position < end:
         while position < end and text[position] in _HTTP_SPACE:
             position += 1
         stop = _index_of_any(text, ";=", position)
-        name, position = text[position:stop].lower(), stop + 1
+        name = text[position:stop].lower()
+        position = stop + 1
         if stop >= end or text[stop] == ";":
             continue
         if text.startswith('"', position):
@@ -87,7 +90,8 @@ def _parameters(text: str) -> Iterator[tuple[str, str]]:
             yield name, value
             continue
         stop = _index_of_any(text, ";", position)
-        value, position = text[position:stop].rstrip(_HTTP_SPACE), stop + 1
+        value = text[position:stop].rstrip(_HTTP_SPACE)
+        position = stop + 1
         if value:
             yield name, value
 
@@ -111,7 +115,9 @@ def _index_of_any(text: str, characters: str, start: int) -> int:
 
 def _split_outside_quotes(text: str) -> list[str]:
     """Split at commas that are not in a quoted string (Fetch: "get, decode, and split")."""
-    parts, start, position = [], 0, 0
+    parts = []
+    start = 0
+    position = 0
     while position < len(text):
         if text[position] == '"':
             position = _quoted_string(text, position)[1]

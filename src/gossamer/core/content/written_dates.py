@@ -95,7 +95,9 @@ def _day(text: str) -> tuple[tuple[int, int, int], int] | None:
     numbers = _NUMBERS.search(text)
     if numbers is None:
         return None
-    one, other, year = int(numbers[1]), int(numbers[3]), int(numbers[4])
+    one = int(numbers[1])
+    other = int(numbers[3])
+    year = int(numbers[4])
     # 5/23/2024 is American, 23.5.2024 is not; 5/6/2024 is read as the former.
     is_day_first = numbers[2] == "." or one > 12
     return ((year, other, one) if is_day_first else (year, one, other)), numbers.end()
@@ -111,7 +113,9 @@ def _time_of_day(text: str, behind_day: int) -> timedelta:
     found = _COMPACT_TIME.search(text) or _TIME.search(text, behind_day) or _TIME.search(text)
     if found is None:
         return timedelta()
-    hour, minute, second = int(found[1]), int(found[2]), min(int(found[3] or 0), 59)  # a leap second is the one before
+    hour = int(found[1])  # a leap second is the one before
+    minute = int(found[2])
+    second = min(int(found[3] or 0), 59)
     half = (found[4] or "").lower()
     if half and 1 <= hour <= 12:
         hour = hour % 12 + (12 if half.startswith("p") else 0)
@@ -126,7 +130,8 @@ def _zone(text: str) -> timedelta:
     # "GMT+0200" is an offset, and "+0100 CET" too: the offset counts.
     offset = _OFFSET.search(text)
     if offset is not None:
-        hours, minutes = int(offset[2]), int(offset[3] or 0)
+        hours = int(offset[2])
+        minutes = int(offset[3] or 0)
         if hours > 14 or minutes > 59:
             raise ValueError(text)
         ahead = timedelta(hours=hours, minutes=minutes)

@@ -60,7 +60,9 @@ class MinHashIndex:
 
     def __init__(self) -> None:
         table = band_table()
-        self.add, self.add_many, self.size_in_bytes = table.add, table.add_many, table.size_in_bytes
+        self.add = table.add
+        self.add_many = table.add_many
+        self.size_in_bytes = table.size_in_bytes
         self._candidates = table.candidates
 
     def nearest(self, signature: bytes, read: Read) -> Match | None:
@@ -172,7 +174,8 @@ class NewestIndex:
             count = min(self._max_in_one - self._in_newer, len(records) // stride)
             self._newer.add_many(first, records[: count * stride], stride)
             self._in_newer += count
-            first, records = first + count, records[count * stride :]
+            first = first + count
+            records = records[count * stride :]
 
     def size_in_bytes(self) -> int:
         """Return the memory used."""

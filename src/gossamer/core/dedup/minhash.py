@@ -53,7 +53,10 @@ def plain_minhash(text: str | bytes) -> bytes:
     hashes = {value >> 32 for value in shingle_hashes(text)}
     if not hashes:
         return b""
-    factors, addends, values, guards = _FACTORS, _ADDENDS, _VALUES, _GUARDS
+    factors = _FACTORS
+    addends = _ADDENDS
+    values = _VALUES
+    guards = _GUARDS
     least = values
     for value in hashes:
         lanes = (value * factors + addends) & values

@@ -39,12 +39,14 @@ class NearPages(Struct):
 
     def nearest(self, page: UrlId, signature: bytes, bands: Iterable[bytes]) -> Nearest | None:
         """Return the page that one nearly repeats; None if there is none. The bands are those of its signature."""
-        best, lanes = b"", 0
+        best = b""
+        lanes = 0
         for other in self.ranked(page, bands):
             known = self.signatures.get(other)
             equal = equal_lanes(signature, known) if known else 0
             if equal > lanes:
-                best, lanes = other, equal
+                best = other
+                lanes = equal
         return (page, best, lanes) if lanes >= MIN_SIMILARITY * LANES else None
 
     def add(self, page: UrlId, signature: bytes, bands: Iterable[bytes]) -> bool:

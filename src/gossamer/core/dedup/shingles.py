@@ -20,7 +20,9 @@ WORDS = 5
 MASK = (1 << 64) - 1
 FOLD = 0x9E3779B97F4A7C15
 MIX = 0xD6E8FEB86659FD93
-_FOLD_2, _FOLD_3, _FOLD_4 = FOLD**2 & MASK, FOLD**3 & MASK, FOLD**4 & MASK
+_FOLD_2 = FOLD**2 & MASK
+_FOLD_3 = FOLD**3 & MASK
+_FOLD_4 = FOLD**4 & MASK
 
 # Words repeat: a look-up takes 40 ns, hashing 150.
 _word_hash = lru_cache(1 << 16)(xxh32_intdigest)

@@ -47,7 +47,10 @@ MAX_ASIDE_S = 86_400.0
 ROOM_EVERY_S = 1.0  # at the limit of pages, with requisites of hosts that are not in memory
 MAX_SWAPPED_IN = 100  # hosts at a time
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_READY, _BUSY, _BLOCKED, _WAITING = HostState.READY, HostState.BUSY, HostState.BLOCKED, HostState.WAITING
+_READY = HostState.READY
+_BUSY = HostState.BUSY
+_BLOCKED = HostState.BLOCKED
+_WAITING = HostState.WAITING
 _WORKER_LOST = Outcome.WORKER_LOST
 _IN_LINE = (_READY, _WAITING)
 
@@ -70,17 +73,24 @@ class Frontier:
             self._table, self._outstanding, limits, self.counts, cache=self._robots.cache, visits=self.visits
         )
         self._page_end = PageEnd(self._table, limits, self.counts)
-        self.view, self.set_rank = FrontierView(self._table), self._table.set_rank
+        self.view = FrontierView(self._table)
+        self.set_rank = self._table.set_rank
         self._removal = QueueRemoval(self._table, self.counts)
-        self.block, self.forget = self._removal.block, self._removal.forget
-        self.ask_robots, self.learn_robots = self._robots.accept, self._robots.learn_elsewhere
+        self.block = self._removal.block
+        self.forget = self._removal.forget
+        self.ask_robots = self._robots.accept
+        self.learn_robots = self._robots.learn_elsewhere
         # Read a dozen times per page.
-        self._hosts, self._bench, self._reschedule = self._table.hosts, self._table.bench, self._table.reschedule
+        self._hosts = self._table.hosts
+        self._bench = self._table.bench
+        self._reschedule = self._table.reschedule
         self._swapped_out_hosts = 0
         self._next_swap_in_at = float("inf")
         self._is_swapping_in = False
-        self._room_made_at, self._max_wait_s = float("-inf"), 0.0
-        self._all_asked_at, self._draining = float("-inf"), self._robots.draining
+        self._room_made_at = float("-inf")
+        self._max_wait_s = 0.0
+        self._all_asked_at = float("-inf")
+        self._draining = self._robots.draining
 
     # -- limits and shards ---------------------------------------------------------------------
 
@@ -157,7 +167,8 @@ class Frontier:
 
     def set_swapped_out(self, hosts: int, next_at: float) -> None:
         """Set how many hosts are swapped out and when the first is due; the ledger counts them."""
-        self._swapped_out_hosts, self._next_swap_in_at = hosts, next_at
+        self._swapped_out_hosts = hosts
+        self._next_swap_in_at = next_at
         self._is_swapping_in = False
 
     def add(self, urls: Sequence[QueuedUrl], now: float) -> None:
@@ -233,7 +244,8 @@ class Frontier:
                 parked = record
                 record.parked_until = max(record.parked_until, contact_at)
                 record.park_reason = f"{CROWDED}: {addresses[0]} has more than {self._limits.max_hosts_per_address}"
-        record.addresses, record.addresses_until = addresses, expires_at
+        record.addresses = addresses
+        record.addresses_until = expires_at
         self._reschedule(host, now)
         return parked
 
@@ -248,7 +260,8 @@ class Frontier:
         if outcome is Outcome.DNS_FAILED:
             record.robots_tries += 1
             ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self._limits), now)
-            record.parked_until, record.park_reason = ban.expires_at, error
+            record.parked_until = ban.expires_at
+            record.park_reason = error
         else:
             self._robots.give_up(host, outcome, now)
             self._removal.kill_queue(host, outcome, error)
@@ -279,13 +292,15 @@ class Frontier:
         self._reschedule(host, now)
 
     def _delay_gates(self, out: OutstandingOrder, arrived: float) -> None:
-        is_first_report, out.is_sent = not out.is_sent, True
+        is_first_report = not out.is_sent
+        out.is_sent = True
         self._bench.gates.record_arrival(out.host, out.order.addresses[0], arrived, is_first_report=is_first_report)
 
     def complete(self, result: Result, now: float) -> Effects:
         """Record that an order has ended; return what follows from it."""
         out = self._outstanding.remove(result.order_id)
-        host, order = out.host, out.order
+        host = out.host
+        order = out.order
         record = host.record
         # It is unknown what a worker that died sent last: the request counts as sent now.
         is_lost = result.outcome is _WORKER_LOST
@@ -324,7 +339,8 @@ class Frontier:
         """
         for host in self._bench.due(now):
             self._reschedule(host, now)
-        outstanding, limits = self._outstanding, self._limits
+        outstanding = self._outstanding
+        limits = self._limits
         requisites = self.counts.requisites
         if requisites:
             self._table.recall_watched(now)
@@ -392,7 +408,8 @@ class Frontier:
         if swaps_in and self._can_swap_in(now):
             self._is_swapping_in = True
             self._table.commands.append(SwapIn(min(self._table.room(), MAX_SWAPPED_IN)))
-        commands, self._table.commands = self._table.commands, []
+        commands = self._table.commands
+        self._table.commands = []
         return commands
 
     def _make_room_for_requisites(self, now: float) -> None:

@@ -25,7 +25,10 @@ HEAD_URLS = 256
 MIN_HEAD_URLS = 4
 LONG_WAIT_S = 300.0
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_READY, _BUSY, _IDLE, _BUDGET_EXHAUSTED = HostState.READY, HostState.BUSY, HostState.IDLE, HostState.BUDGET_EXHAUSTED
+_READY = HostState.READY
+_BUSY = HostState.BUSY
+_IDLE = HostState.IDLE
+_BUDGET_EXHAUSTED = HostState.BUDGET_EXHAUSTED
 _WAITING = HostState.WAITING
 
 
@@ -61,13 +64,15 @@ class HostTable:
 
     def set_rank(self, domain_name: str, rank: float, now: float) -> list[HostRecord]:
         """Change the rank of a domain in memory, and with it lane and budget of its hosts; return these."""
-        domain, lane = self._domains.get(domain_name), self._ordering.lane(rank)
+        domain = self._domains.get(domain_name)
+        lane = self._ordering.lane(rank)
         if domain is None:
             return []
         domain.rank = rank
         hosts = list(domain.hosts)
         for host in hosts:
-            host.record.rank, host.lane = rank, lane
+            host.record.rank = rank
+            host.lane = lane
             if host.state is _READY or host.state is _BUDGET_EXHAUSTED:
                 self.reschedule(host, now)
         return [host.record for host in hosts]
@@ -199,7 +204,8 @@ class HostTable:
 
     def is_budget_exhausted(self, host: HostSlot) -> bool:
         """Return whether the budget of a host or its domain is used up, with what is in flight."""
-        per_host, per_domain = self._limits.max_pages_per_host, self._limits.domain_budget(host.domain.rank)
+        per_host = self._limits.max_pages_per_host
+        per_domain = self._limits.domain_budget(host.domain.rank)
         if per_host is not None and host.record.pages + host.pages_in_flight >= per_host:
             return True
         domain = host.domain
@@ -207,7 +213,8 @@ class HostTable:
 
     def reopen(self, domain: DomainSlot, now: float) -> None:
         """Reschedule hosts whose budget was used up: they get a turn again if a page failed, else they may leave."""
-        exhausted, domain.exhausted = domain.exhausted, {}
+        exhausted = domain.exhausted
+        domain.exhausted = {}
         for host in exhausted.values():
             if host.state is _BUDGET_EXHAUSTED:
                 self.reschedule(host, now)

@@ -23,7 +23,8 @@ from gossamer.core.url.identity import shard_of
 from gossamer.model.records import Order, OrderKind, QueuedUrl
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_READY, _BUSY = HostState.READY, HostState.BUSY
+_READY = HostState.READY
+_BUSY = HostState.BUSY
 _REQUISITE = OrderKind.REQUISITE
 MAX_SKIPPED = 2000  # URLs of banned origins in a row, about 20 ms
 RESTORED_AFTER_S = 0.1  # then a host tries again whose robots.txt waits until that of another is read
@@ -53,7 +54,8 @@ class OrderMaker:
 
     def take_denied(self) -> list[Denied]:
         """Return the URLs that were found to be forbidden by robots.txt."""
-        denied, self.denied = self.denied, []
+        denied = self.denied
+        self.denied = []
         return denied
 
     def order_for(self, host: HostSlot, now: float, *, beyond_limits: bool = False) -> Order | None:
@@ -229,7 +231,8 @@ class OrderMaker:
         return order
 
     def _send_out(self, out: OutstandingOrder, now: float) -> None:
-        order, host = out.order, out.host
+        order = out.order
+        host = out.host
         self._outstanding.add(out)
         self._table.bench.occupy(host, order.addresses[0])
         delay_s = host.delay_s()

@@ -15,8 +15,11 @@ from gossamer.core.url.forms import origin_of
 from gossamer.model.records import ANSWERED, Known, OrderKind, Outcome, QueuedUrl, Result, UrlState
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_OK, _WORKER_LOST = Outcome.OK, Outcome.WORKER_LOST
-_PAGE, _REQUISITE, _DONE = OrderKind.PAGE, OrderKind.REQUISITE, UrlState.DONE
+_OK = Outcome.OK
+_WORKER_LOST = Outcome.WORKER_LOST
+_PAGE = OrderKind.PAGE
+_REQUISITE = OrderKind.REQUISITE
+_DONE = UrlState.DONE
 _KNOWN_PAGE = Known.PAGE
 _STILL_A_PAGE = frozenset({Outcome.OK, Outcome.NOT_MODIFIED})
 
@@ -74,7 +77,8 @@ class PageEnd:
         outcome = result.outcome
         if outcome is _WORKER_LOST:
             host.push(url)
-            effects.retry, effects.state = url, UrlState.QUEUED
+            effects.retry = url
+            effects.state = UrlState.QUEUED
             return
         has_answered = outcome is _OK or outcome in ANSWERED
         effects.state = _DONE if has_answered else UrlState.DEAD

@@ -15,7 +15,8 @@ from gossamer.core.frontier.workbench import HostSlot, HostState
 from gossamer.core.links.requisite import count_requisites
 from gossamer.model.records import Outcome, QueuedUrl, UrlId
 
-_BUSY, _BLOCKED = HostState.BUSY, HostState.BLOCKED
+_BUSY = HostState.BUSY
+_BLOCKED = HostState.BLOCKED
 
 
 class QueueRemoval:

@@ -31,7 +31,8 @@ class FrontierView:
 
     def ahead(self, host: HostSlot, now: float) -> tuple[int, float, float]:
         """Return how many requests to a host are to be expected, the time between two of them, and before the first."""
-        record, limits = host.record, self._table.limits
+        record = host.record
+        limits = self._table.limits
         if record.is_blocked or record.is_dead:
             return 0, 0.0, 0.0
         requests = record.queued

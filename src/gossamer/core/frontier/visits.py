@@ -21,7 +21,9 @@ from gossamer.core.revisit.shares import FetchShares
 from gossamer.model.records import QueuedUrl, UrlId
 
 KNOWN_SHARE = 0.5
-_READY, _BUSY, _BLOCKED = HostState.READY, HostState.BUSY, HostState.BLOCKED
+_READY = HostState.READY
+_BUSY = HostState.BUSY
+_BLOCKED = HostState.BLOCKED
 
 
 class Visits:
@@ -74,7 +76,8 @@ class Visits:
 
     def take_postponed(self) -> list[Postponed]:
         """Return the URLs that cannot be fetched before a time."""
-        postponed, self.postponed = self.postponed, []
+        postponed = self.postponed
+        self.postponed = []
         return postponed
 
     @property

@@ -56,7 +56,8 @@ class HostState(IntEnum):
     BUDGET_EXHAUSTED = 5
 
 
-_READY, _BLOCKED = HostState.READY, HostState.BLOCKED
+_READY = HostState.READY
+_BLOCKED = HostState.BLOCKED
 
 
 class DomainSlot(Struct):
@@ -186,7 +187,9 @@ class HostSlot(Struct, eq=False):
     def reread_skipped(self) -> None:
         """Have the queue read from its beginning if URLs were skipped."""
         if self.skipped_until:
-            self.skipped, self.skipped_until, self.horizon = 0, 0.0, BEFORE_ALL
+            self.skipped = 0
+            self.skipped_until = 0.0
+            self.horizon = BEFORE_ALL
 
     def trim(self, size: int) -> None:
         """Shorten the head; the rest is read from the ledger later."""

@@ -43,7 +43,9 @@ def record_of(url: QueuedUrl) -> UrlRecord:
         url.https_first,
     )
     if url.etag or url.last_modified or url.lastmod:
-        record.etag, record.last_modified, record.lastmod = url.etag, url.last_modified, url.lastmod
+        record.etag = url.etag
+        record.last_modified = url.last_modified
+        record.lastmod = url.lastmod
     if url.seed:
         record.seed = url.seed
     return record
@@ -142,10 +144,12 @@ def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: Url
 
 def times_of(result: Result) -> RequestTimes | None:
     """Return how long a request took; None if that is not known: no answer, or one that was read from the archive."""
-    sent_at, first_byte_at = result.sent_at, result.first_byte_at
+    sent_at = result.sent_at
+    first_byte_at = result.first_byte_at
     if not first_byte_at > sent_at > 0:
         return None
-    connect, tls = result.connect_s, result.tls_s
+    connect = result.connect_s
+    tls = result.tls_s
     if connect < 0:  # a kept connection: most answers
         return RequestTimes(round(1000 * (first_byte_at - sent_at)), round(1000 * (result.finished_at - sent_at)))
     total_s = connect + max(0.0, tls) + result.finished_at - sent_at
@@ -158,12 +162,19 @@ def times_of(result: Result) -> RequestTimes | None:
 
 
 def _copy_content(record: UrlRecord, before: UrlRecord) -> None:
-    record.content_hash, record.content_type, record.title = before.content_hash, before.content_type, before.title
-    record.content_bytes, record.language = before.content_bytes, before.language
-    record.charset, record.duplicate_of = before.charset, before.duplicate_of
-    record.near_duplicate_of, record.similarity = before.near_duplicate_of, before.similarity
-    record.links_found, record.nofollow_links = before.links_found, before.nofollow_links
-    record.words, record.spam = before.words, before.spam
+    record.content_hash = before.content_hash
+    record.content_type = before.content_type
+    record.title = before.title
+    record.content_bytes = before.content_bytes
+    record.language = before.language
+    record.charset = before.charset
+    record.duplicate_of = before.duplicate_of
+    record.near_duplicate_of = before.near_duplicate_of
+    record.similarity = before.similarity
+    record.links_found = before.links_found
+    record.nofollow_links = before.nofollow_links
+    record.words = before.words
+    record.spam = before.spam
 
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:

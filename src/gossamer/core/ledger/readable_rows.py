@@ -44,7 +44,9 @@ class _Json(Generic[T]):
         return self._record(*astuple(self._decode(text)))
 
 
-_hosts, _domains, _robots = _Json(HostRecord), _Json(DomainRecord), _Json(RobotsRecord)
+_hosts = _Json(HostRecord)
+_domains = _Json(DomainRecord)
+_robots = _Json(RobotsRecord)
 
 
 def readable(table: str, value: bytes) -> tuple[str, str, bytes]:

@@ -136,7 +136,8 @@ def decode_robots(row: bytes) -> RobotsRecord:
     if record.is_compressed:
         import zstandard
 
-        record.body, record.is_compressed = zstandard.decompress(record.body), False
+        record.body = zstandard.decompress(record.body)
+        record.is_compressed = False
     return record
 
 

@@ -99,7 +99,8 @@ class FirstPass:
 
     def take_changed(self) -> dict[str, tuple[Reserve, ...]]:
         """Return the reserves of the domains whose reserves changed since the last call."""
-        changed, self._changed = self._changed, set()
+        changed = self._changed
+        self._changed = set()
         return {domain: tuple(self._pending[domain].reserves) if domain in self._pending else () for domain in changed}
 
     def release(self, shards: Collection[int]) -> None:

@@ -42,8 +42,11 @@ _HOLD_RULES = frozenset(HoldRule)
 _EXPLAINED = frozenset({"exclude_pattern", "extension"})
 _SPECIAL = _NOT_REMEMBERED | _HOLD_RULES | _EXPLAINED  # most links that are refused are out of scope
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_SEED, _FROM_SITEMAP, _FROM_REDIRECT = Source.SEED, Source.SITEMAP, Source.REDIRECT
-_SITEMAP, _PAGE = OrderKind.SITEMAP, OrderKind.PAGE
+_SEED = Source.SEED
+_FROM_SITEMAP = Source.SITEMAP
+_FROM_REDIRECT = Source.REDIRECT
+_SITEMAP = OrderKind.SITEMAP
+_PAGE = OrderKind.PAGE
 
 
 class Refused(Struct, frozen=True):
@@ -162,7 +165,8 @@ class Intake:
         screened = Screened(is_final=self._remembers)
         max_links = self._max_links - context.added
         room = max_links * URL_CHARS
-        memo, max_depth = self._memo, self._limits.max_depth
+        memo = self._memo
+        max_depth = self._limits.max_depth
         if context.seed:
             memo = self._memo_of(context.seed)
             max_depth = self._limits.seed_depths.get(context.seed, max_depth)
@@ -251,7 +255,8 @@ class Intake:
     def _refusal(self, link: Link, context: LinkContext) -> str | None:
         if context.source is _SEED:
             return None
-        url, host = link.url, link.host
+        url = link.url
+        host = link.host
         rule = self.scope.refusal(url, host, self.seed_scopes.get(context.seed) if context.seed else None)
         if context.kind is _SITEMAP:
             return None if rule == "extension" else rule  # sitemap.xml.gz
@@ -294,7 +299,8 @@ class Intake:
             return False
 
         memo = self._memo_of(context.seed)
-        hooks, self._hooks = self._hooks, LinkHooks(accept=refuse)
+        hooks = self._hooks
+        self._hooks = LinkHooks(accept=refuse)
         try:
             for link in links:
                 if link.id not in memo and self._refusal(link, context) in _HOLD_RULES:

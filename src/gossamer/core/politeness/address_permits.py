@@ -26,7 +26,8 @@ from gossamer.core.politeness.arrival import MAX_TRANSIT_S
 if TYPE_CHECKING:
     from gossamer.core.politeness.gates import AddressSlot
 
-_SLICE_DELAYS, _MIN_SLICE_S = 4, 1.0
+_SLICE_DELAYS = 4
+_MIN_SLICE_S = 1.0
 _NO_LIMIT = 1 << 30
 LINGER_S = 5.0  # how long permits that are not used are kept
 SAY_AGAIN_S = 3.0  # what has not changed is said again after this
@@ -57,7 +58,8 @@ class AddressGrant(Struct, frozen=True):
 
 def rules_of(limits: FrontierLimits) -> AddressRules:
     """Return what the shared ledger must know of the limits per address."""
-    connections, delay_s = limits.address_connections, limits.address_delay_s
+    connections = limits.address_connections
+    delay_s = limits.address_delay_s
     slice_s = max(_MIN_SLICE_S, _SLICE_DELAYS * delay_s) + MAX_TRANSIT_S if delay_s else 0.0
     return AddressRules(connections - connections // 2, slice_s)
 
@@ -117,19 +119,22 @@ class AddressPermits:
         What was said a moment ago and has not changed is left out.
         """
         asks: dict[str, AddressAsk] = {}
-        share, pool = self._share(), rules_of(self._limits).pool
+        share = self._share()
+        pool = rules_of(self._limits).pool
         for address, held in list(self._held.items()):
             slot = slots.get(address)
             in_flight, waiting = (slot.in_flight, len(slot.blocked)) if slot is not None else (0, 0)
             wanted = min(pool, max(0, in_flight + waiting - share))
             if wanted >= held.kept or now - held.kept_at >= LINGER_S:
-                held.kept, held.kept_at = wanted, now
+                held.kept = wanted
+                held.kept_at = now
             if self._limits.address_delay_s:
                 wanted = max(wanted, int(slot is not None))
             ask = AddressAsk(max(0, in_flight - share), wanted, held.kept)
             if self._must_say(held, ask, now) or (waiting and not wanted):
                 asks[address] = ask
-                held.said, held.said_at = ask, now
+                held.said = ask
+                held.said_at = now
             if not wanted and not held.kept and not waiting:  # else the answer wakes those that the share is enough for
                 del self._held[address]
         return asks
@@ -145,6 +150,7 @@ class AddressPermits:
         """Record an answer to what was asked at a time."""
         held = self._held.get(address)
         if held is not None:
-            held.permits, held.valid_until = grant.permits, asked_at + VALID_S
+            held.permits = grant.permits
+            held.valid_until = asked_at + VALID_S
             if grant.seconds:
                 held.until = asked_at + grant.seconds - self._limits.address_delay_s - MAX_TRANSIT_S

@@ -72,13 +72,16 @@ class SharedAddress(Struct, array_like=True):
         is_waited_for = self.following not in ("", node) and now - self.followed_at < WAITING_S
         if self.until > now and self.holder != node:
             if not is_waited_for:
-                self.following, self.followed_at = node, now
+                self.following = node
+                self.followed_at = now
             return 0.0
         if is_waited_for:
             return max(0.0, self.until - now)
         if is_new:
             return 0.0
-        self.holder, self.until, self.following = node, now + slice_s, ""
+        self.holder = node
+        self.until = now + slice_s
+        self.following = ""
         return slice_s
 
 

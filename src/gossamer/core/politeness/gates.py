@@ -87,7 +87,8 @@ class Gates:
     def closed(self, host: HostSlot, now: float) -> Gate | None:
         """Return the gate that is closed to a host now, or None."""
         limits = self._limits
-        connections, delay_s = limits.domain_connections, limits.domain_delay_s
+        connections = limits.domain_connections
+        delay_s = limits.domain_delay_s
         if (connections or delay_s) and self._is_closed(host.domain, connections, delay_s, now):
             return host.domain
         addresses = host.record.addresses
@@ -101,7 +102,8 @@ class Gates:
             if is_unasked and (not limits.address_delay_s or self.begun_at + limits.address_delay_s <= now):
                 return None
             address = self._slot(addresses[0])
-        connections, delay_s = limits.address_connections, limits.address_delay_s
+        connections = limits.address_connections
+        delay_s = limits.address_delay_s
         if self.slow:
             connections = self._connections_of(address)
         if self.permits is not None and self.permits.is_closed(address, now):
@@ -147,7 +149,8 @@ class Gates:
 
     def occupy(self, host: HostSlot, address: str) -> None:
         """Count a request that goes out."""
-        domain, slot = host.domain, self._slot(address)
+        domain = host.domain
+        slot = self._slot(address)
         domain.in_flight += 1
         slot.in_flight += 1
         if self._limits.has_gate_delay:
@@ -171,7 +174,8 @@ class Gates:
     def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
         """Count a request that ended; return hosts that were waiting for it."""
         freed: list[HostSlot] = []
-        domain, slot = host.domain, self._addresses[address]
+        domain = host.domain
+        slot = self._addresses[address]
         domain.in_flight -= 1
         slot.in_flight -= 1
         if domain.blocked or slot.blocked:

@@ -44,9 +44,11 @@ def freshness_interval(
     rate: Rate, price: float, shortest_days: float = MIN_DAYS, longest_days: float = MAX_DAYS
 ) -> float:
     """Return the interval at which a visit gains as much freshness as it costs."""
-    shape, days = rate.shape, rate.days
+    shape = rate.shape
+    days = rate.days
     wanted = price / days
-    low, high = shortest_days / days, longest_days / days
+    low = shortest_days / days
+    high = longest_days / days
     if wanted <= _gain(shape, low):
         return shortest_days
     if wanted >= _gain(shape, high):

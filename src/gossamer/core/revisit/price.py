@@ -91,7 +91,8 @@ class Census:
         fresh: dict[PageClass, float] = {}
         pages: dict[PageClass, int] = {}
         for cell, count in self._counts.items():
-            rate, page_class = _middle(cell), cell[0]
+            rate = _middle(cell)
+            page_class = cell[0]
             share = fresh_share(rate, rules[page_class].interval(rate, price))
             fresh[page_class] = fresh.get(page_class, 0.0) + count * share
             pages[page_class] = pages.get(page_class, 0) + count
@@ -132,7 +133,8 @@ def price_for(
     rules: Mapping[PageClass, ClassRule] = RULES,
 ) -> float:
     """Return the price that leads to so many fetches per day; `last` is where the search begins."""
-    low, high = log(MIN_PRICE), log(MAX_PRICE)
+    low = log(MIN_PRICE)
+    high = log(MAX_PRICE)
     if not census.pages or fetches_per_day <= 0:
         return last
     at = min(max(log(last), low), high)

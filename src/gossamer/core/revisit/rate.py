@@ -52,7 +52,8 @@ def unchanged(rate: Rate, elapsed_days: float) -> Rate:
 
 def changed(rate: Rate, elapsed_days: float) -> Rate:
     """Return what is believed after a visit that found a change somewhen in the time before it."""
-    shape, days = rate.shape, rate.days
+    shape = rate.shape
+    days = rate.days
     # With r = days / (days + t): mean = shape/days (1-r^(shape+1))/(1-r^shape), that of squares alike. expm1: small t.
     grown = log1p(max(elapsed_days, _MIN_ELAPSED_DAYS) / days)
     base = expm1(-shape * grown)

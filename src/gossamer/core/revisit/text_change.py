@@ -157,7 +157,8 @@ def _amount_hash(word: bytes) -> int:
 
 @lru_cache(1 << 14)
 def _word_hash(word: bytes) -> int:
-    value, left = len(word), word
+    value = len(word)
+    left = word
     while len(left) > 16:
         value = _mixed((value ^ int.from_bytes(left[:8], "little")) * FOLD)
         left = left[8:]

@@ -81,7 +81,8 @@ def known(rules: RobotsRules, result: Result, now: float) -> OriginRules:
 
 def renewed(last: OriginRules, now: float) -> OriginRules:
     """Return rules that are valid for another day: the file is unchanged."""
-    until, good_until = now + ROBOTS_TTL_S, now + LAST_GOOD_S
+    until = now + ROBOTS_TTL_S
+    good_until = now + LAST_GOOD_S
     return replace(last, is_pending=False, is_last_good_copy=False, expires_at=until, good_until=good_until)
 
 

@@ -119,7 +119,8 @@ class RuleMatcher:
                     continue
             elif not _matches(rule, path):
                 continue
-            precedence, code = rule.precedence, rule.code
+            precedence = rule.precedence
+            code = rule.code
             break
         if self._beginnings:
             precedence, code = max((precedence, code), self._best_beginning(path))
@@ -130,7 +131,8 @@ class RuleMatcher:
         code = self._exact.get(path)
         if code is not None:
             return _precedence(len(path) + 1, code), code
-        literal, lengths = self._literal, self._lengths
+        literal = self._literal
+        lengths = self._lengths
         for number in range(bisect_right(lengths, len(path)) - 1, -1, -1):
             length = lengths[number]
             code = literal.get(path[:length])

@@ -177,7 +177,8 @@ class RobotsRequests:
             state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_state.UNREACHABLE_TTL_S)
         else:
             owner.record.robots_tries += 1
-            tries, wait_s = owner.record.robots_tries, first_wait_s(owner, self._limits)
+            tries = owner.record.robots_tries
+            wait_s = first_wait_s(owner, self._limits)
             if result.outcome is Outcome.TLS_ERROR:  # a certificate does not change within minutes
                 tries = max(tries, robots_state.QUICK_TRIES + 1)
             ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)

@@ -133,7 +133,8 @@ class RobotsRules:
 
     def restore(self, again: RobotsRules) -> None:
         """Take the rules over from the same text, read again."""
-        self._matcher, self.sitemaps = again._matcher, again.sitemaps
+        self._matcher = again._matcher
+        self.sitemaps = again.sitemaps
 
 
 UNKNOWN = -1  # rules: the text was not read yet
@@ -171,7 +172,8 @@ class RobotsReading:
                 usage=reader.usage,
                 text_bytes=self._text_bytes,
             )
-        seen, read = reader.seen, reader.read
+        seen = reader.seen
+        read = reader.read
         lines = list(islice(self._lines, LINES_PER_SLICE))
         for found in lines:
             line = found[1]
@@ -230,7 +232,8 @@ class _Reader:
     def _add_agent(self, value: str) -> None:
         self._has_group = True
         if self._is_closed:
-            self._is_closed, self._addressed = False, []
+            self._is_closed = False
+            self._addressed = []
             self.seen.clear()
         if value == "*" or (value.startswith("*") and value[1:2].isspace()):
             self._address(self.everybody)

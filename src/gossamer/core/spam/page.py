@@ -80,7 +80,8 @@ NOTHING = PageSpam()
 
 def judge_page(document: Document, url: str) -> PageSpam:
     """Return what speaks for spam in a page."""
-    keys, text = _keys(document.title, url), document.visible
+    keys = _keys(document.title, url)
+    text = document.visible
     words = repetition_of(text, *keys)
     signals: list[Signal] = []
     if words.words >= MIN_WORDS and (
@@ -170,9 +171,12 @@ def _is_stuffed_at_the_end(words: Repetition) -> bool:
 
 def _stuffing(words: Repetition) -> Signal | None:
     if _is_stuffed(words):
-        share, where, distinct = words.keyword_share, f"{words.words} words", words.distinct
+        share = words.keyword_share
+        where = f"{words.words} words"
+        distinct = words.distinct
     elif _is_stuffed_at_the_end(words):
-        share, where = words.tail_hits / words.tail_words, f"the last {words.tail_words} words"
+        share = words.tail_hits / words.tail_words
+        where = f"the last {words.tail_words} words"
         distinct = words.tail_distinct
     else:
         return None
@@ -209,7 +213,8 @@ def _hidden(text: bytes, parts: Sequence[HiddenPart], keys: tuple[bytes, bytes],
 def _foreign_domains(hrefs: Sequence[str], url: str) -> tuple[set[str], int]:
     """Return the other domains that links lead to, and how many links do."""
     domains: set[str] = set()
-    links, own = 0, registrable_domain(host_of(url))
+    links = 0
+    own = registrable_domain(host_of(url))
     for href in hrefs[:MAX_LINKS_READ]:
         scheme, mark, rest = href.partition("//")
         if not mark or scheme.lower() not in ("http:", "https:", ""):

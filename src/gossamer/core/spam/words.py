@@ -44,7 +44,9 @@ _KEY_BLANKS = bytes.maketrans(b"-_/.+&=:~", b"         ")
 _CODE = expression(rb"[^a-zA-Z\x80-\xff'-]")
 _INNER_CAPITAL = expression(rb"(?s).+[A-Z]")
 _SMALL = expression(rb"[a-z]")
-_FOLD, _MIX, _MASK = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, (1 << 64) - 1
+_FOLD = 0x9E3779B97F4A7C15
+_MIX = 0xD6E8FEB86659FD93
+_MASK = (1 << 64) - 1
 
 
 class Repetition(Struct, frozen=True, gc=False):
@@ -83,7 +85,8 @@ def plain_repetition(
     text: bytes, title: bytes, url: bytes, /
 ) -> tuple[int, int, int, int, bytes, int, int, int, int, int, int, int]:
     """Return the fields of `Repetition`; in pure Python."""
-    of_title, of_url = _keys(title), _keys(url)
+    of_title = _keys(title)
+    of_url = _keys(url)
     keys = dict.fromkeys([*of_title, *of_url])
     counted = _Counts(keys)
     end = 0

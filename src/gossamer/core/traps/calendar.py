@@ -113,12 +113,15 @@ class DateBudget:
         """Add the counts of a host to its evidence."""
         dated = self._hosts.get(evidence.host)
         if dated is not None:
-            evidence.dated_urls, evidence.dated_new = dated.admitted, dated.proven
-            evidence.dated_unjudged, evidence.is_calendar = dated.unjudged, dated.is_calendar
+            evidence.dated_urls = dated.admitted
+            evidence.dated_new = dated.proven
+            evidence.dated_unjudged = dated.unjudged
+            evidence.is_calendar = dated.is_calendar
 
     def take_changed(self) -> set[str]:
         """Return the hosts whose counts changed since the last call."""
-        changed, self._changed = self._changed, set()
+        changed = self._changed
+        self._changed = set()
         return changed
 
     def release(self, shards: Collection[int]) -> None:

@@ -83,7 +83,8 @@ def record_lanes(  # noqa: PLR0917 - as the kernel has it
     new = rest = 0
     forgotten = _FORGETTING * (pages + 1)
     limit = _BOILERPLATE * pages + forgotten
-    common, counts = memoryview(frequent).cast("I"), memoryview(hits).cast("d")
+    common = memoryview(frequent).cast("I")
+    counts = memoryview(hits).cast("d")
     for lane, value in enumerate(_LAYOUT.unpack(values)):
         if value == common[lane]:
             counts[lane] += 1.0 + _FORGETTING
@@ -135,7 +136,8 @@ class _Words(Struct):
     def add(self, words: bytes) -> bool:
         """Record a page's words; return whether an earlier page had them."""
         at = xxh3_64_intdigest(words) & _SEEN_MASK
-        byte, bit = at >> 3, 1 << (at & 7)
+        byte = at >> 3
+        bit = 1 << (at & 7)
         if self.seen[byte] & bit:
             return True
         self.seen[byte] |= bit
@@ -143,7 +145,8 @@ class _Words(Struct):
 
     def age(self) -> None:
         """Forget the older half."""
-        self.older, self.seen = self.seen, bytearray(_SEEN_SLOTS // 8)
+        self.older = self.seen
+        self.seen = bytearray(_SEEN_SLOTS // 8)
 
 
 class PageLinks(Struct, frozen=True):

@@ -68,7 +68,8 @@ class SoftNotFound:
 
     def take_changed(self) -> set[str]:
         """Return the hosts whose suspicion changed since the last call."""
-        changed, self._changed = self._changed, set()
+        changed = self._changed
+        self._changed = set()
         return changed
 
     def release(self, shards: Collection[int]) -> None:

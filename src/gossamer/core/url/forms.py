@@ -189,7 +189,9 @@ def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
         return []
     seen: set[str] = set()
     links: list[Link] = []
-    last_prefix, last_host, last_digest = "\0", "", b""
+    last_prefix = "\0"
+    last_host = ""
+    last_digest = b""
     for href in hrefs:
         if parsed_base is None or not _is_plain(href):
             url = canonical(href, base)
@@ -199,7 +201,8 @@ def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
             continue
         seen.add(url)
         if not url.startswith(last_prefix):
-            last_prefix, last_host = url[: url.index("/", 8) + 1], host_of(url)
+            last_prefix = url[: url.index("/", 8) + 1]
+            last_host = host_of(url)
             last_digest = host_id(last_host)
         key = key_of(url) if "%" in url or "?" in url or ";" in url or "./" in last_prefix or ".:" in url else url
         links.append(Link(url, last_digest + xxh3_64_digest(key.encode()), last_host))

@@ -117,7 +117,8 @@ class Admission:
 
     def take_outbox(self) -> dict[int, Letter]:
         """Remove and return what goes to shards that are not owned."""
-        outbox, self._outbox = self._outbox, {}
+        outbox = self._outbox
+        self._outbox = {}
         return outbox
 
     def load_host(self, host: HostRecord) -> None:
@@ -152,7 +153,8 @@ class Admission:
         if screened.refused:
             self._state.totals.excluded += len(screened.refused)
             self._events.excluded(screened.refused, context.depth, now)
-        self.capped, self.refused = screened.capped, (*screened.refused, *screened.held)
+        self.capped = screened.capped
+        self.refused = (*screened.refused, *screened.held)
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
             screened.candidates = self._sort_strangers(strangers, screened.candidates, context, now, lastmods)
@@ -186,7 +188,8 @@ class Admission:
 
     def _store_metas(self, new: Sequence[QueuedUrl]) -> None:
         """Store what hooks attached to links that are queued now: in the commit that queues them."""
-        metas, self._intake.metas = self._intake.metas, {}
+        metas = self._intake.metas
+        self._intake.metas = {}
         for url in new:
             if url.id in metas:
                 self._ledger.put_record(LINK_META, LinkMeta(url.id, metas[url.id]))

@@ -42,7 +42,9 @@ MAX_URLS = 20_000
 MAX_BYTES = 8 << 20
 MAX_OFFER_BYTES = 1 << 20  # of one answer, or of a slice of its links: 2,000 of 500 characters
 _ROW_BYTES = 64  # of a row, besides its URL
-_FIRST_PASS, _CALENDAR, _QUARANTINE = HoldRule.FIRST_PASS, HoldRule.CALENDAR, HoldRule.QUARANTINE
+_FIRST_PASS = HoldRule.FIRST_PASS
+_CALENDAR = HoldRule.CALENDAR
+_QUARANTINE = HoldRule.QUARANTINE
 _SPAM = HoldRule.SPAM
 
 
@@ -123,9 +125,11 @@ class Holding(ShardMemory):
         self, links: Sequence[Refused], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
     ) -> Kept:
         """Store links that are held back and not known; return whether there was room for all, and which to queue."""
-        kept, left = Kept(), MAX_OFFER_BYTES
+        kept = Kept()
+        left = MAX_OFFER_BYTES
         for refused in links:
-            link, rule = refused.link, HoldRule(refused.rule)
+            link = refused.link
+            rule = HoldRule(refused.rule)
             if self._ledger.record(HELD, held_key(link.id, rule)) is not None:
                 continue
             if rule is not _FIRST_PASS and self._ledger.is_seen(link.id):
@@ -226,7 +230,8 @@ class Holding(ShardMemory):
         if not self.due:
             return []
         release = self.due.popleft()
-        host, rule = release.host, release.rule
+        host = release.host
+        rule = release.rule
         # Links of other patterns lie between those of a pattern that is released, so a whole slice is read.
         room = self._allows(host, rule)
         count = min(SLICE, room) if rule is not _QUARANTINE else SLICE if room else 0

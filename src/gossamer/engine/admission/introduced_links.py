@@ -96,7 +96,8 @@ class IntroducedLinks(ShardMemory):
     def refuse_excess(self, urls: Sequence[QueuedUrl], found_on: str) -> dict[UrlId, str]:
         """Count the new hosts of what a page needs; return what is at too many of them, with the rule."""
         page_host = host_of(found_on)
-        network, is_elsewhere = self._network_of(page_host), _not_of_domain_of(page_host)
+        network = self._network_of(page_host)
+        is_elsewhere = _not_of_domain_of(page_host)
         room = self._introductions.room(network)
         elsewhere = [url for url in urls if is_elsewhere(url)]
         hosts = set(list(dict.fromkeys(url.host for url in elsewhere))[: max(0, room)])
@@ -116,7 +117,8 @@ class IntroducedLinks(ShardMemory):
         network = self._network_of(page_host)
         if network not in self._waiting or self._introductions.room(network) > 0:
             return links
-        has_host, is_elsewhere = self._frontier.has_host, _not_of_domain_of(page_host)
+        has_host = self._frontier.has_host
+        is_elsewhere = _not_of_domain_of(page_host)
         strangers = [link for link in links if not has_host(link.host) and is_elsewhere(link)]
         held = self._intake.take_acceptable(strangers, context)
         if not held:
@@ -211,7 +213,8 @@ def _parent_of(context: LinkContext) -> UrlId:
 
 def _not_of_domain_of(host: str) -> Callable[[Link | QueuedUrl], bool]:
     """Return a function that says whether a link leads to another domain than a host's: hosts of one have a limit."""
-    shard, domain = shard_of(host_id(host)), registrable_domain(host)
+    shard = shard_of(host_id(host))
+    domain = registrable_domain(host)
     return lambda link: shard_of(link.id) != shard or registrable_domain(link.host) != domain  # most: 0.2 µs
 
 

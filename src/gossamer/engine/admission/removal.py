@@ -52,7 +52,10 @@ class Removal:
         gone, record = self._take_out(host, urls, now)
         for url in gone:
             row = record_of(url)
-            row.state, row.outcome, row.error, row.fetched_at = UrlState.DEAD, outcome.value, error, now
+            row.state = UrlState.DEAD
+            row.outcome = outcome.value
+            row.error = error
+            row.fetched_at = now
             self._ledger.finish(url, row)
         requisites = count_requisites(gone)
         self._state.totals.dead += len(gone) - requisites
@@ -83,7 +86,9 @@ class Removal:
 
     def kill_queue(self, command: KillQueue, now: float) -> int:
         """Move all that is queued at a host without address to the dead letters; return how many pages."""
-        record, outcome, error = command.host, command.outcome, command.error
+        record = command.host
+        outcome = command.outcome
+        error = command.error
         killed = self._ledger.kill_queue(host_id(record.name), outcome.value, error, now)
         self._state.totals.dead += killed - command.requisites
         self._state.totals.requisites_failed += command.requisites
@@ -101,7 +106,9 @@ class Removal:
         """Finish a URL that robots.txt forbids: it is done, since the answer is known."""
         url = denied.url
         row = record_of(url)
-        row.state, row.outcome, row.fetched_at = UrlState.DONE, Outcome.ROBOTS_DENIED.value, now
+        row.state = UrlState.DONE
+        row.outcome = Outcome.ROBOTS_DENIED.value
+        row.fetched_at = now
         row.error = f"line {denied.decision.line_number}: {denied.decision.line}"
         self._ledger.finish(url, row)
         host = self._frontier.record_of(url.host)

@@ -78,12 +78,14 @@ class Rereading:
 
     def begin(self, first_pass: FirstPass | None, now: float, *, continues: bool) -> None:
         """Compare the limits with those of the last run; decide what must be read again. Call after `restore`."""
-        state, max_depth = self._state, self._limits.max_depth
+        state = self._state
+        max_depth = self._limits.max_depth
         from_depth = state.max_depth if 0 <= state.max_depth < max_depth else max_depth
         state.max_depth = max_depth
         seeds: dict[int, int] = {}
         if state.has_dropped_links and continues:
-            state.has_dropped_links, from_depth = False, 0
+            state.has_dropped_links = False
+            from_depth = 0
             seeds = dict.fromkeys(self._limits.seed_depths, 0)
             self._offer_sitemaps(now)
         elif first_pass is not None and not continues:
@@ -95,7 +97,8 @@ class Rereading:
 
     def raise_depth(self, seed: SeedRecord, depth: int, now: float) -> None:
         """Have the pages of a seed read again whose links are within its depth only now. Call after `begin`."""
-        max_depth, pending = self._limits.max_depth, self._state.reread
+        max_depth = self._limits.max_depth
+        pending = self._state.reread
         # Without a depth of its own it had the crawl's, which may have been raised for this run.
         before = seed.depth if seed.depth >= 0 else min(max_depth, pending.from_depth if pending else max_depth)
         if before < depth:
@@ -103,7 +106,8 @@ class Rereading:
 
     def _start(self, from_depth: int, seeds: Mapping[int, int], now: float, *, requisites: bool = False) -> None:
         """Begin to read again, including what an earlier run had not read."""
-        state, earlier = self._state, self._state.reread
+        state = self._state
+        earlier = self._state.reread
         merged = dict(earlier.seeds) if earlier is not None else {}
         for seed, depth in seeds.items():
             merged[seed] = min(depth, merged.get(seed, depth))
@@ -130,7 +134,8 @@ class Rereading:
 
     def _has_new_links(self, row: UrlRecord, reread: Reread) -> bool:
         """Return whether the links of a page are within the depth only now."""
-        first, limit = reread.from_depth, self._limits.max_depth
+        first = reread.from_depth
+        limit = self._limits.max_depth
         if row.seed in self._limits.seed_depths:
             limit = self._limits.seed_depths[row.seed]
             first = reread.seeds.get(row.seed, limit)
@@ -160,7 +165,8 @@ class Rereading:
 
     def finish(self, now: float) -> None:
         """Record that all pages were read."""
-        reread, self._state.reread = self._state.reread, None
+        reread = self._state.reread
+        self._state.reread = None
         if reread is not None:
             self._events.emit(
                 EventName.LINKS_READ_AGAIN,

@@ -110,16 +110,23 @@ class Revival:
         self._holding.count_quarantined(-quarantined)
         totals.evicted -= evicted
         for host in revived.values():
-            host.is_dead, host.failures_in_a_row, host.robots_tries = False, 0, 0
-            host.parked_until, host.park_reason, host.backoff = 0.0, "", 0
+            host.is_dead = False
+            host.failures_in_a_row = 0
+            host.robots_tries = 0
+            host.parked_until = 0.0
+            host.park_reason = ""
+            host.backoff = 0
             self._ledger.put_host(host)
             self._hosts.lift_bans(host.name)
         return done
 
     def _as_new(self, url_id: UrlId, row: UrlRecord, host: HostRecord, totals: Totals, done: Revived) -> UrlRecord:
         """Return the row of a URL that is to be fetched as if it had never been."""
-        row.attempt, row.not_before, row.hops = 0, 0.0, 0
-        is_dead, is_requisite = row.state is UrlState.DEAD, row.kind is OrderKind.REQUISITE
+        row.attempt = 0
+        row.not_before = 0.0
+        row.hops = 0
+        is_dead = row.state is UrlState.DEAD
+        is_requisite = row.kind is OrderKind.REQUISITE
         if is_requisite:
             done.requisites += 1
             totals.uncount_requisite(0 if is_dead else row.content_bytes, was_stored=not is_dead)

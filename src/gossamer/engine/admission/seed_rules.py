@@ -84,7 +84,8 @@ class SeedRules:
 
     def take_joined(self) -> dict[int, list[str]]:
         """Return the targets of redirects that extended the scopes of seeds since the last call."""
-        joined, self._joined_here = self._joined_here, {}
+        joined = self._joined_here
+        self._joined_here = {}
         return joined
 
     def knows(self, number: int) -> bool:
@@ -162,7 +163,8 @@ class SeedRules:
         if not self._last_number:
             return [(0, list(links))]
         first, *others = self._seeds_at(origin)
-        rest, shared = list(links), []
+        rest = list(links)
+        shared = []
         for number in (first, *others):
             reached = [link for link in rest if self._is_in_scope(link, number)]
             rest = [link for link in rest if link not in reached]

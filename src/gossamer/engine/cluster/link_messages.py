@@ -153,7 +153,8 @@ def decode_letter(data: bytes) -> Letter:
 
 def parts_of(letter: Letter, max_links: int) -> Iterator[Letter]:
     """Yield a letter in parts, in the order in which they are to be received; most consist of one."""
-    links, requisites = letter.links, letter.requisites
+    links = letter.links
+    requisites = letter.requisites
     if len(links) + len(requisites) <= max_links and len(letter.answers) <= 1:
         yield letter
         return

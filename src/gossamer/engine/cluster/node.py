@@ -38,7 +38,9 @@ from gossamer.ports.shared_ledger import OBSERVER, Commit, KnownBefore, Member, 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
 PART_LINKS = 1_000  # 10 to 25 ms
 COUNT_EVERY_S = 5.0  # what waits for a label: a pass over its hosts
-_CONTENTS, _ARCHIVES, _SIGNATURES = "contents", "archives", "signatures"
+_CONTENTS = "contents"
+_ARCHIVES = "archives"
+_SIGNATURES = "signatures"
 _ID_BYTES = 16
 _SIGNED_BYTES = _ID_BYTES + SIGNATURE_BYTES
 
@@ -189,7 +191,8 @@ class ClusterNode:
         Return whether any was ended. The commit that follows has their last rows.
         """
         self.finish_message(now)
-        frontier, rehoming = self._crawl.frontier, self._crawl.shards.rehoming
+        frontier = self._crawl.frontier
+        rehoming = self._crawl.shards.rehoming
         if rehoming is not None:
             self._returning |= rehoming.due(now) & self._owned.keys()
         unwanted = ((self._owned.keys() - self._wanted) | self._returning) - self._draining
@@ -361,7 +364,8 @@ class ClusterNode:
     def wanted_claim(self, lot: int) -> int | None:
         """Return how much of the crawl's budget of pages to claim in all; None if the claim is right as it is."""
         frontier = self._crawl.frontier
-        claimed, counts = frontier.limits.max_pages, frontier.counts
+        claimed = frontier.limits.max_pages
+        counts = frontier.counts
         if claimed is None:
             return None
         used = counts.pages + counts.pages_in_flight

@@ -72,11 +72,13 @@ class Rehoming:
 
     def decide(self, host: str, addresses: tuple[str, ...], now: float) -> None:
         """Decide where the domain of a host belongs, unless that was decided; block the host if it is not here."""
-        domain, record = registrable_domain(host), self._frontier.record_of(host)
+        domain = registrable_domain(host)
+        record = self._frontier.record_of(host)
         if record is None or not addresses:
             return
         key = domain_id(domain)
-        here, home = self._regions.label_of_shard(shard_of(key)), self._ledger.record(HOMES, key)
+        here = self._regions.label_of_shard(shard_of(key))
+        home = self._ledger.record(HOMES, key)
         if home is None:
             country = self._country_of(addresses[0])
             known = self._ledger.domain(domain)
@@ -134,7 +136,8 @@ class Rehoming:
         self._ledger.remove_record(HELD_COUNTS, host)
 
     def _send(self, message: LinkMessage, url_id: UrlId) -> None:
-        letter, submitters = self._letter_to(message.url), self._ledger.record(SUBMITTERS, url_id)
+        letter = self._letter_to(message.url)
+        submitters = self._ledger.record(SUBMITTERS, url_id)
         letter.links.append(message)
         for domain in submitters.domains if submitters is not None else ():
             letter.links.append(LinkMessage(message.url, message.depth, message.source, message.kind, submitter=domain))

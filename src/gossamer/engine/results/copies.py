@@ -55,7 +55,8 @@ class Copies:
         """Mark a page as nearly the same as one that another node stored before; both are stored."""
         row = self._ledger.look_up(page)
         if row is not None and not row.duplicate_of and not row.near_duplicate_of:
-            row.near_duplicate_of, row.similarity = other.url_id, other.similarity
+            row.near_duplicate_of = other.url_id
+            row.similarity = other.similarity
             self._ledger.amend(page, row)
             self._state.totals.near_duplicates += 1
             self._events.emit(

@@ -44,7 +44,8 @@ class NearDuplicates:
         # In a cluster the page found here may have turned out to repeat one that another node stored.
         row = self._ledger.look_up(found.url_id)
         first = (row.near_duplicate_of if row is not None else b"") or found.url_id
-        result.near_duplicate_of, result.similarity = first, found.similarity
+        result.near_duplicate_of = first
+        result.similarity = found.similarity
         return True
 
     def _is_stored(self, url: QueuedUrl, found: Similar) -> bool:

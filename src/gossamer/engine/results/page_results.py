@@ -54,7 +54,8 @@ class PageResults:
 
     def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
         """Record the end of a request for a page that is not tried again."""
-        is_page, host = effects.is_page, effects.hosts[0]
+        is_page = effects.is_page
+        host = effects.hosts[0]
         is_copy = self._copies.is_copy(url, result) if is_page else False
         before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
         if effects.usage:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 MEMO_URLS = 100_000  # that were offered lately: most pages of a site need the same
 AS_PAGE = "stored as a page"
-_OK, _REDIRECT = Outcome.OK, Outcome.REDIRECT
+_OK = Outcome.OK
+_REDIRECT = Outcome.REDIRECT
 
 
 class RequisiteQueue:
@@ -186,6 +187,10 @@ def _link(url: QueuedUrl) -> Link:
 
 def _as_page(row: UrlRecord, result: Result) -> UrlRecord:
     """Return the row of a requisite that is stored as a page: only the page's row refers to the record."""
-    row.state, row.outcome, row.error = UrlState.DONE, _OK.value, AS_PAGE
-    row.status, row.content_type, row.fetched_at = result.status, result.content_type, result.finished_at
+    row.state = UrlState.DONE
+    row.outcome = _OK.value
+    row.error = AS_PAGE
+    row.status = result.status
+    row.content_type = result.content_type
+    row.fetched_at = result.finished_at
     return row

@@ -68,7 +68,8 @@ class RobotsResults:
 
     def record(self, order: Order, result: Result, effects: Effects, now: float) -> None:
         """Record the end of a request for robots.txt."""
-        origin, robots = effects.robots_origin, effects.robots
+        origin = effects.robots_origin
+        robots = effects.robots
         self._events.robots(order, result, origin, now)
         if robots is not None and not robots.is_last_good_copy:
             self._store(origin, order.url, robots, result, now)
@@ -81,7 +82,8 @@ class RobotsResults:
 
     def _exchange(self, effects: Effects, result: Result) -> None:
         """Have another node request a robots.txt at its host, or tell it what came of its own question."""
-        asked, answered = effects.robots_asked, effects.robots_answered
+        asked = effects.robots_asked
+        answered = effects.robots_answered
         if asked is not None:
             question = RobotsQuestion(asked.origin, asked.url, asked.hops)
             self._admission.letter_to(asked.url).questions.append(question)
@@ -148,14 +150,18 @@ class RobotsResults:
         if result.outcome is Outcome.NOT_MODIFIED:
             for known in self._ledger.robots(host_id(host_of(origin + "/"))):
                 if known.origin == origin:
-                    record.status, record.outcome, record.body = known.status, known.outcome, known.body
+                    record.status = known.status
+                    record.outcome = known.outcome
+                    record.body = known.body
                     record.stored = known.stored
         self._ledger.put_robots(record)
 
     def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:
         """Try a bare domain without https over http."""
         record = record_of(url)
-        record.state, record.outcome, record.error = UrlState.DEAD, result.outcome.value, "https not available"
+        record.state = UrlState.DEAD
+        record.outcome = result.outcome.value
+        record.error = "https not available"
         self._ledger.finish(url, record)
         self._state.totals.dead += 1
         link = link_to("http:" + url.url.removeprefix("https:"))

@@ -99,7 +99,8 @@ class SpamWatch(ShardMemory):
             if known is None or not known.spam:
                 return
         if self._is_off:
-            result.spam, result.spam_reason = None, ""
+            result.spam = None
+            result.spam_reason = ""
             return
         is_first = before is None or not before.visits
         own = self._tally(host.name, is_domain=False)
@@ -131,7 +132,8 @@ class SpamWatch(ShardMemory):
         if result.spam is None:
             return
         _add_spam(own, url.url, result.spam)
-        domain, record = self._tally(host.domain, is_domain=True), self._ledger.domain(host.domain)
+        domain = self._tally(host.domain, is_domain=True)
+        record = self._ledger.domain(host.domain)
         _add_spam(domain, url.url, result.spam)
         domain.pages = max(record.pages if record is not None else 0, domain.spam)
         if own.spam == 1:

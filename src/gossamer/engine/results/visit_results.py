@@ -37,7 +37,9 @@ from gossamer.model.state import CrawlState
 if TYPE_CHECKING:
     from gossamer.ports import Ledger
 
-_OK, _NOT_MODIFIED, _REDIRECT = Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT
+_OK = Outcome.OK
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
+_REDIRECT = Outcome.REDIRECT
 _PAGE = OrderKind.PAGE
 _ANSWERS = frozenset({Outcome.OTHER_SUCCESS, Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED})
 
@@ -128,10 +130,13 @@ class VisitResults:
         if is_same:
             row = replace(before, fetched_at=result.finished_at, visits=before.visits + 1, times=times_of(result))
             if result.outcome is not _NOT_MODIFIED:  # that answer need not have them
-                row.etag, row.last_modified = result.etag, result.last_modified
+                row.etag = result.etag
+                row.last_modified = result.last_modified
             return row
         row = finished_record(url, effects.state or UrlState.DONE, result, before)
-        row.not_before, row.lastmod, row.revisit = 0.0, before.lastmod, before.revisit
+        row.not_before = 0.0
+        row.lastmod = before.lastmod
+        row.revisit = before.revisit
         return row
 
     def _uncount(self, before: UrlRecord, url: QueuedUrl) -> None:

@@ -69,7 +69,8 @@ class Revisits(ShardMemory):
         self._pools: dict[int, Pool] = {}  # and of its pool
         self._pricer = Pricer(self._rules.schedule.classes)
         self._adjusted_at = 0.0
-        self._freshness, self._freshness_at = 0.0, 0.0  # as it was expected then
+        self._freshness = 0.0  # as it was expected then
+        self._freshness_at = 0.0
         self._fetched = 0  # known URLs, since then
         self._owned = 0
         self._to_enroll: list[int] = []
@@ -115,7 +116,9 @@ class Revisits(ShardMemory):
                 stored.pool.merge(self._pools[shard])
             stored.is_enrolled = stored.is_enrolled or shard in self._enrolled
             self._ledger.put_record(SHARD_VISITS, stored)
-        self._moved, self._pools, self._enrolled = {}, {}, set()
+        self._moved = {}
+        self._pools = {}
+        self._enrolled = set()
 
     def forget(self, shards: Collection[int]) -> None:
         """Forget shards; what was learned about them was saved."""
@@ -180,7 +183,8 @@ class Revisits(ShardMemory):
             return
         elapsed = (now - self._adjusted_at) / DAY_S if self._adjusted_at else 0.0
         self._pricer.adjust(self.census, self.budget_per_day, elapsed, self._fetched, self.due.waiting)
-        self._adjusted_at, self._fetched = now, 0
+        self._adjusted_at = now
+        self._fetched = 0
 
     def _expected_freshness(self) -> float:
         """Return the share of the copies that is to be expected to be what the servers have."""
@@ -194,7 +198,8 @@ class Revisits(ShardMemory):
         if not self.is_on:
             return None
         if now - self._freshness_at >= FRESHNESS_S:
-            self._freshness, self._freshness_at = self._expected_freshness(), now
+            self._freshness = self._expected_freshness()
+            self._freshness_at = now
         classes = {each.name.lower(): count for each, count in sorted(self.census.by_class().items())}
         return RevisitFigures(
             known=self.census.pages,
@@ -290,7 +295,8 @@ class Revisits(ShardMemory):
         self, url_id: UrlId, row: UrlRecord, state: PageState, found: Found, now: float, *, is_first: bool
     ) -> None:
         """Set the next time of a URL, in its row and in the index."""
-        schedule, revisit = self._rules.schedule, row.revisit
+        schedule = self._rules.schedule
+        revisit = row.revisit
         assert revisit is not None
         is_feed = is_source(row)
         price = self._pricer.price if self.census.pages else None

@@ -88,7 +88,8 @@ class HostDirectory:
 
     def load(self, record: HostRecord, now: float) -> None:
         """Load a host into memory, with its domain and its robots.txt."""
-        limits, read = self._frontier.limits, self._frontier.robots_cache.read
+        limits = self._frontier.limits
+        read = self._frontier.robots_cache.read
         is_allowed = limits.is_unreachable_robots_allowed or record.name in limits.own_hosts
         origins = {
             robots.origin: stored_state(robots, read, record.delay_s, is_unreachable_allowed=is_allowed)

@@ -53,7 +53,8 @@ class Shards:
 
         letter_to = self._admission.letter_to
         self.rehoming = Rehoming(regions, country_of, self._frontier, self._ledger, letter_to=letter_to, state=state)
-        self._admission.rehoming, self._admission.homes = self.rehoming, regions.homes
+        self._admission.rehoming = self.rehoming
+        self._admission.homes = regions.homes
 
     def take(
         self, shard: int | None, state: CrawlState, now: float, change_rows: Callable[[], None] | None = None

@@ -34,7 +34,10 @@ from gossamer.fetch.route import USUAL, Route
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, FetchRequest, OnDone, OnSent
 from gossamer.model.records import Outcome
 
-_HEAD, _REST, _SIZE, _NOTHING = Part.HEAD, Part.REST, Part.SIZE, Part.NOTHING
+_HEAD = Part.HEAD
+_REST = Part.REST
+_SIZE = Part.SIZE
+_NOTHING = Part.NOTHING
 _ABORT: Final = 0  # bytes accepted: fewer than received stops the transfer
 _RECEIVE_BYTES: Final = 128 * 1024
 # What browsers offer, without the hybrid with ML-KEM: its key share is made for every connection and takes a fifth

@@ -115,7 +115,8 @@ class Poller:
             pass  # closed by libcurl: the kernel has removed it
 
     def _on_ready(self) -> None:
-        wanted, act = self._wanted, self._multi.socket_action
+        wanted = self._wanted
+        act = self._multi.socket_action
         until = monotonic() + _SLICE_S
         for fd, events in self._epoll.poll(0, _BATCH):
             if wanted.get(fd):

@@ -82,7 +82,8 @@ class ChunkedTransfer(Transfer):
             self.is_reusable = False
 
     def _read_chunks(self, data: bytes) -> None:
-        at, end = 0, len(data)
+        at = 0
+        end = len(data)
         while at < end and self.verdict is None:
             part = self._part
             if part is _CHUNK:

@@ -36,7 +36,8 @@ from gossamer.model.records import Outcome
 _EVENTS: Final = 256  # per batch: they are processed before the loop continues
 _RECEIVE_BYTES: Final = 64 * 1024  # at a time, so that one large answer does not delay the others
 _KIND: Final = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
-_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+_IN = select.EPOLLIN
+_OUT = select.EPOLLOUT
 _BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 _UNDER_WAY: Final = frozenset((0, errno.EINPROGRESS))
 _NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
@@ -136,7 +137,8 @@ class PlainEngine:
             return
         if self._idle:
             self._on_ready()  # an idle connection may have been closed by now
-        transfers, self._beginning = self._beginning, {}
+        transfers = self._beginning
+        self._beginning = {}
         for transfer in transfers:
             try:
                 self._begin(transfer)

@@ -41,7 +41,8 @@ def framing_of(head: Head) -> Framing:
         and named.get("connection", "keep-alive").lower() == "keep-alive"
     ):  # nearly always, in a quarter of the time
         return _by_length(head, [named["content-length"]], True)
-    is_closed, keeps_alive = False, head.http_version != "1.0"
+    is_closed = False
+    keeps_alive = head.http_version != "1.0"
     lengths: list[str] = []
     has_codings = False
     for name, value in head.headers:

@@ -42,7 +42,8 @@ class Ancestry:
                 seed = at.url
                 break
             above = at.parent or self._first_at_host(at)
-            key, at = above, self._crawl.ledger.look_up(above) if above else None
+            key = above
+            at = self._crawl.ledger.look_up(above) if above else None
         if len(self._seeds) + len(passed) > MAX_REMEMBERED:
             self._seeds.clear()
         if seed:  # otherwise a parent may not be committed yet
@@ -57,7 +58,8 @@ class Ancestry:
             # A redirect that only spells a URL otherwise leaves it with its parent, which is a page.
             if above is None or above.outcome != Outcome.REDIRECT or url_id(above.redirect_to) != key:
                 break
-            key, row = row.parent, above
+            key = row.parent
+            row = above
             chain.append(row.url)
         return chain[::-1]
 

@@ -122,7 +122,8 @@ def host_parts(host: str) -> HostParts:
     if host.startswith("[") or host.rsplit(".", 1)[-1].isdigit():
         return HostParts(host, (None,) * 5, None, None, None, None, host)
     labels = host.split(".")[::-1]
-    registry, private = _suffix_list(only_icann=True), _suffix_list(only_icann=False)
+    registry = _suffix_list(only_icann=True)
+    private = _suffix_list(only_icann=False)
     return HostParts(
         name=host,
         parts=tuple(labels[at] if at < len(labels) else None for at in range(5)),
@@ -168,7 +169,8 @@ def _url_columns(url: str) -> dict[str, Any]:
 
 
 def _fetch_columns(document: PageDocument, segment: str) -> dict[str, Any]:
-    facts, language = document.facts, document.language
+    facts = document.facts
+    language = document.language
     return {
         "fetch_time": datetime.fromisoformat(facts.fetched_at),
         "fetch_status": facts.status,
@@ -187,7 +189,8 @@ def _fetch_columns(document: PageDocument, segment: str) -> dict[str, Any]:
 
 
 def _our_columns(document: PageDocument) -> dict[str, Any]:
-    facts, article = document.facts, document.article
+    facts = document.facts
+    article = document.article
     fetched_at = datetime.fromisoformat(facts.fetched_at).timestamp()
     return {
         "title": article.title or None,

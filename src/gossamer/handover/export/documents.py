@@ -154,7 +154,9 @@ class DocumentMaker:
         return article_of(parsed, source.url) if parsed is not None else None
 
     def _facts(self, page: StoredPage, declared: str) -> PageFacts:
-        row, span, seed = page.row, page.span, self._seed(page.row.seed)
+        row = page.row
+        span = page.span
+        seed = self._seed(page.row.seed)
         onward = Fates(self._crawl.ledger).of(page.url_id) if 300 <= row.status < 400 and row.redirect_to else _NO_FATE
         times = row.times or _NO_TIMES
         return PageFacts(

@@ -34,7 +34,8 @@ def write_parquet(documents: Iterable[PageDocument], out: Path, segment: str, *,
             count += 1
             if len(rows) >= ROWS_PER_GROUP or chars >= TEXT_CHARS_PER_GROUP:
                 writer.write_table(arrow.Table.from_pylist(rows, schema))
-                rows, chars = [], 0
+                rows = []
+                chars = 0
         if rows:
             writer.write_table(arrow.Table.from_pylist(rows, schema))
     return count

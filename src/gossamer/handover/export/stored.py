@@ -138,7 +138,8 @@ class StoredPages:
             earlier = exchange_of(original)
             exchange.headers = earlier.headers
         decoded = decode(exchange.body, exchange.header("content-encoding"), self._max_bytes)
-        exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
+        exchange.content = decoded.content
+        exchange.is_decoded = decoded.is_decoded
         return exchange
 
     def _records(self, name: str, end: int) -> Iterator[ArchivedRecord]:
@@ -154,9 +155,11 @@ class StoredPages:
 
     def _original(self, record: ArchivedRecord, url: str) -> ArchivedRecord | None:
         if record.type == "revisit":
-            target, digest = record.fields.get("warc-refers-to-target-uri", url), record.payload_digest
+            target = record.fields.get("warc-refers-to-target-uri", url)
+            digest = record.payload_digest
         elif record.block[9:12] == b"304":
-            target, digest = url, b""
+            target = url
+            digest = b""
         else:
             return None
         row = self._crawl.ledger.look_up(url_id(target))
@@ -219,7 +222,8 @@ def _lines_with(path: Path, prefix: bytes) -> list[bytes]:
 
 def _first_at_least(text: mmap.mmap, key: bytes) -> int:
     """Return where the first line begins that is not less than a key."""
-    low, high = 0, len(text)
+    low = 0
+    high = len(text)
     while low < high:
         middle = (low + high) // 2
         start = text.rfind(b"\n", low, middle) + 1 or low

@@ -67,7 +67,8 @@ class Package:
     def add(self, path: str, chunks: Iterable[bytes], *, size: int = 0, packs: bool = False) -> None:
         """Add a file; `size` is its size if it may be large."""
         about = self._member(path, packs=packs)
-        digest, written = hashlib.sha256(), 0
+        digest = hashlib.sha256()
+        written = 0
         with self._zip.open(about, "w", force_zip64=size > _ZIP64_BYTES) as out:
             for chunk in chunks:
                 out.write(chunk)

@@ -22,7 +22,8 @@ from gossamer.model.records import Source
 from gossamer.reading.view import CrawlView
 
 MAX_LISTED = 10_000
-PAGES, EXTRA_PAGES = "pages.jsonl", "extraPages.jsonl"
+PAGES = "pages.jsonl"
+EXTRA_PAGES = "extraPages.jsonl"
 _SEED_SOURCES = (Source.SEED, Source.REDIRECT)
 _CHUNK_BYTES = 1 << 20
 _encode = msgspec.json.Encoder().encode
@@ -97,16 +98,19 @@ def list_pages(
     """Add the selected pages whose records lie before the ends of the archive files."""
     maker = DocumentMaker(crawl, pages, for_search=not selection.languages)
     is_read = lists.with_text or bool(selection.languages)
-    is_wanted, hosts = wanted_pages(selection), selection.hosts
+    is_wanted = wanted_pages(selection)
+    hosts = selection.hosts
     for page in pages.of_hosts(hosts, is_wanted) if hosts else pages.in_archive_order(is_wanted):
         if page.span.offset + page.span.length > ends.get(page.span.file, 0):
             continue
-        title, text = page.row.title, ""
+        title = page.row.title
+        text = ""
         if is_read:
             document = maker.make(page)
             if not selection.has_language(document.language):
                 continue
-            title, text = document.article.title, document.article.text if lists.with_text else ""
+            title = document.article.title
+            text = document.article.text if lists.with_text else ""
         lists.add(_listed(page, title, text))
 
 

@@ -26,7 +26,8 @@ def wet_members(documents: Iterable[PageDocument], filename: str, about: Mapping
 
 def conversion_member(document: PageDocument, warcinfo_id: str) -> bytes:
     """Return the record of one page's text."""
-    facts, article = document.facts, document.article
+    facts = document.facts
+    article = document.article
     block = article.text.encode() + b"\n"
     said = f"WARC-Identified-Content-Language: {document.language}\r\n" if document.language else ""
     digest = sha1_base32(hashlib.sha1(block, usedforsecurity=False).digest())

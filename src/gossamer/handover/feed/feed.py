@@ -51,7 +51,8 @@ class FeedEntry(Struct, kw_only=True):
         """Return it as one JSON object on one line."""
         line = _Line(cursor=self.cursor, op=self.op, url=self.url, at=self.at)
         if self.op == OPS[ChangeKind.DUPLICATE]:
-            line.duplicate_of, line.similarity = self.duplicate_of, self.similarity
+            line.duplicate_of = self.duplicate_of
+            line.similarity = self.similarity
         if self.document is not None:
             line.document = Raw(self.document.to_json())
         return _encode(line)

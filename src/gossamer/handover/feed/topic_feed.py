@@ -154,7 +154,8 @@ class TopicOutput:
 
     def flush(self) -> None:
         """Send what waits, however long the brokers are away; only then move the cursor."""
-        entries, self._waiting = self._waiting, []
+        entries = self._waiting
+        self._waiting = []
         messages = [message for entry in entries if (message := message_of(entry)) is not None]
         if messages:
             self._send(messages)

@@ -121,7 +121,8 @@ def redirected(crawl: CrawlView) -> Question:
 
 def external(crawl: CrawlView) -> Question:
     """Ask for links out of the scope, by domain. What is in the catalog is in the scope of some seed."""
-    scope, look_up = joined_scope(crawl), crawl.ledger.look_up
+    scope = joined_scope(crawl)
+    look_up = crawl.ledger.look_up
 
     def wanted(url: str, key: UrlId) -> Wanted | None:
         host = host_of(url)

@@ -189,7 +189,8 @@ class MissingUrls:
 
     def _cut(self, parent: UrlId, links: int, refused: SeenIds) -> Iterator[Missing]:
         """Yield the links of a page that were cut off and are still unknown; if it cannot be read, their number."""
-        page, rule = self._referrer(parent), "max_links_per_page"
+        page = self._referrer(parent)
+        rule = "max_links_per_page"
         found = self._links_of(parent) if page else None
         if found is None:
             yield Missing("", LINKS_CUT, 0, rule, "the page cannot be read", page, host_of(page) if page else "", links)

@@ -157,7 +157,8 @@ class _Judge:
         self._scope: Scope = joined_scope(crawl)
 
     def judge(self, key: UrlId, entry: SitemapFinding) -> Iterator[SitemapFinding]:
-        row, fate = self._crawl.ledger.look_up(key), self._fates.of(key)
+        row = self._crawl.ledger.look_up(key)
+        fate = self._fates.of(key)
         kind = _kind_of(row, fate)
         if kind is not None:
             reason = self._why_not_fetched(key, entry.url, fate) if kind is Finding.NOT_FETCHED else fate.error

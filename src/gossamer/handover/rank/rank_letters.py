@@ -32,11 +32,13 @@ def send_ranks(shared: SharedLedger, ranks: Iterable[DomainRank], pause: Callabl
         if waiting >= DOMAINS_PER_COMMIT and shard not in letters:
             commits += 1
             _commit(shared, node, commits, letters)
-            letters, waiting = {}, 0
+            letters = {}
+            waiting = 0
             pause(COMMIT_EVERY_S)
             shared.renew(node, NodeStatus(commit=commits))
         letters.setdefault(shard, Letter()).ranks.append(rank)
-        sent, waiting = sent + 1, waiting + 1
+        sent = sent + 1
+        waiting = waiting + 1
     if letters:
         _commit(shared, node, commits + 1, letters)
     shared.leave(node)

@@ -93,16 +93,21 @@ class CrawlRanks:
 
     def best(self, count: int) -> list[RankedDomain]:
         """Return the domains with the highest ranks (0: all of them), ties by name."""
-        ranks, domains_in = self._ranks.domains, self._ranks.domains_in
-        names, numbers = list(self._graph.domains), range(len(ranks))
+        ranks = self._ranks.domains
+        domains_in = self._ranks.domains_in
+        names = list(self._graph.domains)
+        numbers = range(len(ranks))
         key = _best_first(ranks, names)
         chosen = heapq.nsmallest(count, numbers, key=key) if count else sorted(numbers, key=key)
         return [RankedDomain(names[number], ranks[number], domains_in[number]) for number in chosen]
 
     def hosts(self) -> Iterator[RankedHost]:
         """Yield all hosts, the highest rank first, ties by name."""
-        graph, ranks = self._graph, self._ranks
-        names, domains, standing = list(graph.hosts), list(graph.domains), standings(ranks.hosts)
+        graph = self._graph
+        ranks = self._ranks
+        names = list(graph.hosts)
+        domains = list(graph.domains)
+        standing = standings(ranks.hosts)
         for number in sorted(range(len(names)), key=_best_first(ranks.hosts, names)):
             domain = graph.domain_of[number]
             yield RankedHost(
@@ -117,7 +122,8 @@ class CrawlRanks:
     def by_id(self) -> Iterator[RankLine]:
         """Yield all domains in the order of their ids, as a crawl reads them."""
         ranks = self._ranks.domains
-        names, standing = list(self._graph.domains), domain_standings(ranks)
+        names = list(self._graph.domains)
+        standing = domain_standings(ranks)
         for number in sorted(range(len(names)), key=lambda number: domain_id(names[number])):
             yield RankLine(names[number], ranks[number], standing[number])
 

@@ -90,10 +90,13 @@ class BoundedXml(ABC):
             # As if there were a document type elsewhere: what it might define is then no error.
             parser.UseForeignDTD(True)
             parser.SkippedEntityHandler = self._skipped
-        before, last, marks = 0, b"", 0
+        before = 0
+        last = b""
+        marks = 0
         try:
             for text in filter(None, texts):
-                before, last = before + len(last), text.encode()
+                before = before + len(last)
+                last = text.encode()
                 parser.Parse(last, False)
                 marks += sum(map(last.count, (b"&", b"\n", b"\r")))
                 if marks > MAX_MARKS:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gossamer.foundation.expressions import expression
 
-RSS, ATOM = "application/rss+xml", "application/atom+xml"
+RSS = "application/rss+xml"
+ATOM = "application/atom+xml"
 FEED_TYPES = frozenset({RSS, ATOM})
 _DECLARED = {RSS: RSS, "application/x-rss+xml": RSS, "text/rss+xml": RSS, ATOM: ATOM, "text/atom+xml": ATOM}
 _MAY_BE_FEEDS = frozenset({"text/xml", "application/xml", "application/rdf+xml", "text/html", "text/plain"})

@@ -54,7 +54,8 @@ _ORIGINAL, _ALTERNATE, _LINK, _ID = range(4)
 _AMPERSAND = re.compile(r"&(?!(?:[A-Za-z][A-Za-z0-9]{0,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});)")
 _REFERENCE = re.compile(r"&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+_CDATA = "<![CDATA["
+_CDATA_END = "]]>"
 _TYPES = {"rss": RSS, "rdf": RSS, "atom": ATOM}
 
 
@@ -94,7 +95,8 @@ class Feed(Struct):
 
     def fail(self, reason: str) -> None:
         """Record that not all of it was read; the first reason counts."""
-        self.is_complete, self.error = False, self.error or reason
+        self.is_complete = False
+        self.error = self.error or reason
 
 
 def parse_feed(content: bytes, url: str, now: float, charset: str = "") -> Feed:
@@ -115,7 +117,8 @@ def parse_feed(content: bytes, url: str, now: float, charset: str = "") -> Feed:
         chosen = second if len(second.entries) >= len(first.entries) else first
     found = chosen.finished()
     if feed.error:  # of the bytes; it comes before those of the text
-        found.is_complete, found.error = False, feed.error
+        found.is_complete = False
+        found.error = feed.error
     return found
 
 
@@ -242,12 +245,15 @@ class _FeedReader(BoundedXml):
             self._close_entry(self._entry)
 
     def _start_field(self, tag: str, attributes: dict[str, str]) -> None:
-        self._field, self._field_depth, self._chars = tag, self.depth, 0
+        self._field = tag
+        self._field_depth = self.depth
+        self._chars = 0
         self._is_permanent = attributes.get("isPermaLink", "true").strip().lower() != "false"
         self._text.clear()
 
     def _close_field(self) -> None:
-        value, field = "".join(self._text).strip(), self._field
+        value = "".join(self._text).strip()
+        field = self._field
         self._field = ""
         entry = self._entry
         if entry is None:

@@ -49,7 +49,8 @@ class SitemapContents(Struct):
 
     def fail(self, reason: str) -> None:
         """Record that not all of it was read; the first reason counts."""
-        self.is_complete, self.error = False, self.error or reason
+        self.is_complete = False
+        self.error = self.error or reason
 
 
 def parse_sitemap(content: bytes, *, allow_dtd: bool = False) -> SitemapContents:
@@ -140,7 +141,8 @@ class _SitemapReader(BoundedXml):
             self._entry_tags = _FEED_ENTRIES.get(tag, _SITEMAP_ENTRIES)
         elif not self._entry_tag:
             if tag in self._entry_tags:
-                self._entry_tag, self._entry_depth = tag, self.depth
+                self._entry_tag = tag
+                self._entry_depth = self.depth
                 self._text.clear()
         elif self.depth == self._entry_depth + 1:
             self._start_field(tag, attributes)
@@ -150,7 +152,8 @@ class _SitemapReader(BoundedXml):
             if attributes.get("rel", "alternate") == "alternate" and not self._locs:
                 self._locs.append(attributes.get("href", ""))
         elif tag in _LOC_TAGS or tag in _DATE_TAGS:
-            self._field, self._field_depth = tag, self.depth
+            self._field = tag
+            self._field_depth = self.depth
             self._text.clear()
 
     def end_element(self) -> None:
@@ -164,7 +167,8 @@ class _SitemapReader(BoundedXml):
     def _close_field(self) -> None:
         value = "".join(self._text).strip()
         self._text.clear()
-        field, self._field = self._field, ""
+        field = self._field
+        self._field = ""
         if field in _DATE_TAGS:
             self._date = self._date or value[:64]
         elif field != "guid":

@@ -69,7 +69,8 @@ class OpenElements(Struct):
     def inside_noscript(self) -> OpenElements:
         """Return what is open at the start of a <noscript>, in which nothing can end what was begun outside of it."""
         inner = OpenElements(self.templates, self.shadows, list(self._foreign), len(self._foreign), 0)
-        inner._floors, inner._outer_templates = list(self._floors), self.templates + self.shadows
+        inner._floors = list(self._floors)
+        inner._outer_templates = self.templates + self.shadows
         inner._open = self._open
         return inner
 
@@ -140,7 +141,8 @@ class OpenElements(Struct):
             self._excess += 1
             return
         innermost = self._innermost
-        point, is_hidden = _NO_POINT, innermost is not None and innermost.is_hidden
+        point = _NO_POINT
+        is_hidden = innermost is not None and innermost.is_hidden
         if is_math:
             if tag in _MATH_TEXT:
                 point = _TEXT_POINT
@@ -165,7 +167,9 @@ class OpenElements(Struct):
             return False
         if breaks_out:
             self._break_out()
-        depth, name, has_point = len(self._foreign), _compared(tag), False
+        depth = len(self._foreign)
+        name = _compared(tag)
+        has_point = False
         for number in range(depth, self._floor, -1):
             element = self._foreign[number - 1]
             is_same = element.name == name

@@ -11,7 +11,9 @@ from typing import TypeAlias
 
 Position: TypeAlias = tuple[int, int]  # in the text, in bytes, and in the list of targets
 
-REMOVED, DISGUISED, SMALL = 1, 2, 3  # not shown; shown elsewhere; shown too small to be read
+REMOVED = 1  # not shown; shown elsewhere; shown too small to be read
+DISGUISED = 2
+SMALL = 3
 MAX_PARTS = 64
 MAX_STYLE_BYTES = 256
 # Their end tags are not optional, except that of p, which the next p ends.
@@ -63,7 +65,8 @@ class HiddenParts:
     def close(self) -> None:
         """End the part that is open, if any."""
         if self._tag and self._how:
-            begin, end = self._begin, self._position()
+            begin = self._begin
+            end = self._position()
             if end != begin:
                 self.parts.append((self._how, begin[0], end[0], begin[1], end[1]))
         self._tag = ""

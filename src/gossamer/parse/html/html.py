@@ -37,7 +37,8 @@ def parse_html(
         ),
         token,
     )
-    document.visible, document.words = visible, words
+    document.visible = visible
+    document.words = words
     if hidden:
         document.hidden = [HiddenPart(part[0], part[1], part[2], hrefs[part[3] : part[4]]) for part in hidden]
     if charset != "utf-8":

@@ -99,7 +99,8 @@ def primary_language(tag: str) -> str:
 
 def _link_elements(links: list[tuple[str, str]]) -> tuple[str, list[str]]:
     """Return the canonical href and the hrefs to follow of `link` elements."""
-    canonical, hrefs = "", []
+    canonical = ""
+    hrefs = []
     for rel, href in links:
         is_followed, is_canonical = _meaning_of(rel)
         if is_followed:

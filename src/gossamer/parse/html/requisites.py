@@ -130,7 +130,8 @@ def _hrefs(tree: turbohtml.Document) -> Iterator[_Named]:
 
 
 def _of_element(element: Element) -> Iterator[_Named]:
-    tag, is_html = element.tag, element.namespace is Namespace.HTML
+    tag = element.tag
+    is_html = element.namespace is Namespace.HTML
     for name in (_SOURCES if is_html else _IN_SVG).get(tag, ()):
         yield _Named(tag, element.attr(name) or "")
     if style := element.attr("style"):
@@ -162,7 +163,8 @@ def _of_link(element: Element) -> Iterator[_Named]:
 
 def srcset_urls(text: str) -> Iterator[str]:
     """Yield the URLs of a `srcset`: a URL ends at white space, descriptors at a comma outside of parentheses."""
-    at, end = 0, len(text)
+    at = 0
+    end = len(text)
     while at < end:
         while at < end and text[at] in _SPACE + ",":
             at += 1

@@ -158,12 +158,15 @@ class _Scanner:
                 self._title = text
         elif raw == "noscript":
             if not is_nested:
-                wants_text, self._wants_text = self._wants_text, False
-                outer, self._open = self._open, self._open.inside_noscript()
+                wants_text = self._wants_text
+                self._wants_text = False
+                outer = self._open
+                self._open = self._open.inside_noscript()
                 self._in_noscript = True
                 self._read(text, is_nested=True)
                 self._in_noscript = False
-                self._wants_text, self._open = wants_text, outer
+                self._wants_text = wants_text
+                self._open = outer
         elif raw in ("", "textarea", "xmp", "plaintext") and self._wants_text and not self._open.is_hidden:
             self._add_text(text if raw else text.replace("\0", ""))  # in raw text it has been replaced already
 
@@ -225,7 +228,8 @@ class _Tokens:
 
     def __iter__(self) -> Iterator[Token]:
         while self._start is not None:
-            start, self._start = self._start, None
+            start = self._start
+            self._start = None
             self._origin = start
             for token in _tokens_from(self._source, start):
                 yield token

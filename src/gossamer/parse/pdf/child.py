@@ -62,7 +62,9 @@ def _title(reader: PdfReader) -> str:
 def _read_pages(reader: PdfReader, texts: list[str], hrefs: list[str], read_s: float) -> str:
     """Add the text and the links of every page; return what is missing."""
     until = monotonic() + read_s
-    pages, chars, broken = len(reader.pages), 0, 0
+    pages = len(reader.pages)
+    chars = 0
+    broken = 0
     for number in range(pages):
         if number == MAX_PAGES or chars > MAX_TEXT_CHARS or monotonic() > until:
             return f"pdf: pages that were read: {number} of {pages}"

@@ -147,7 +147,9 @@ class _Streams:
 
     def _spans(self) -> list[tuple[int, int]]:
         """Return where Flate streams are that can contain text, object streams first."""
-        content, objects, others = self._content, [], []
+        content = self._content
+        objects = []
+        others = []
         position = 0
         while (match := _STREAM.search(content, position)) is not None:
             start = match.end()

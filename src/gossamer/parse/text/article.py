@@ -131,7 +131,8 @@ def read_article(page: PageSource) -> Article:
     article.modified = article.modified or iso_date(next(iter(page.values("last-modified")), ""), page.fetched_at)
     if not (page.for_search and article.language_declared):
         guess = detect_language(article.text)
-        article.language, article.language_confidence = guess.code, guess.confidence
+        article.language = guess.code
+        article.language_confidence = guess.confidence
     article.words = len(article.text.split())
     return article
 

@@ -19,7 +19,8 @@ from gossamer.parse.text.language_words import ARABIC, CYRILLIC, DEVANAGARI, LAT
 SAMPLE_CHARS = 3000
 MIN_LETTERS = 12  # of an alphabet; three are enough if a character is a word
 MIN_SHARE = 0.08  # of the words that have to be known
-_FOR, _AGAINST = 0.5, -0.5  # weight of a letter; a word of one language alone has 1
+_FOR = 0.5  # weight of a letter; a word of one language alone has 1
+_AGAINST = -0.5
 _WORD = r"[^\W\d_]+(?:[\u0900-\u097f\u0300-\u036f]+[^\W\d_]*)*"
 
 _ASCII_WORD = r"[a-z]+"  # the same in a text of ASCII, in a third of the time
@@ -95,7 +96,8 @@ def _sample(text: str) -> str:
     """Return the beginning and, of a long text, as much from its middle: the beginning may be a menu."""
     if len(text) <= SAMPLE_CHARS:
         return text.lower()
-    half, middle = SAMPLE_CHARS // 2, len(text) // 2
+    half = SAMPLE_CHARS // 2
+    middle = len(text) // 2
     return (text[:half] + " " + text[middle : middle + half]).lower()
 
 

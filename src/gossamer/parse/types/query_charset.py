@@ -27,7 +27,8 @@ _UNDEFINED = "\N{REPLACEMENT CHARACTER}"
 
 # Encoding Standard: what the encoders do besides inverting their index.
 _JAPANESE_EXTRA = {0xA5: b"\\", 0x203E: b"~"}
-_MINUS, _WIDE_MINUS = 0x2212, 0xFF0D
+_MINUS = 0x2212
+_WIDE_MINUS = 0xFF0D
 _HALF_WIDTH = range(0xFF61, 0xFFA0)  # katakana
 _LAST_IN_BIG5 = frozenset((0x2550, 0x255E, 0x2561, 0x256A, 0x5341, 0x5345))
 _OUTSIDE_GB18030 = {0xE5E5: b"", 0xE7C7: b"\x81\x35\xf4\x37"}
@@ -144,7 +145,9 @@ def _pairs(leads: Iterable[int], trails: Iterable[int]) -> Iterator[bytes]:
 
 def _in_iso_2022_jp(query: str) -> str:
     """Encode with the switches between character sets that this charset has (Encoding Standard 12.2.2)."""
-    to_ascii, to_roman, to_jis = b"\x1b(B", b"\x1b(J", b"\x1b$B"
+    to_ascii = b"\x1b(B"
+    to_roman = b"\x1b(J"
+    to_jis = b"\x1b$B"
     table = _jis_x_0208()
     out: list[str] = []
     state = to_ascii
@@ -156,9 +159,11 @@ def _in_iso_2022_jp(query: str) -> str:
         wanted = to_ascii
         if point < 0x80:
             is_roman = state == to_roman and char not in "\\~"
-            wanted, encoded = (to_roman if is_roman else to_ascii), char.encode()
+            wanted = to_roman if is_roman else to_ascii
+            encoded = char.encode()
         elif point in _JAPANESE_EXTRA:
-            wanted, encoded = to_roman, _JAPANESE_EXTRA[point]
+            wanted = to_roman
+            encoded = _JAPANESE_EXTRA[point]
         elif encoded:
             wanted = to_jis
         elif state == to_roman:

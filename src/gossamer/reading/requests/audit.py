@@ -166,7 +166,8 @@ class Auditor:
                 case RunStarted():
                     self._start_run(fact)
                 case PromisesChanged():
-                    self._promises, self._pace = fact.promises, _pace_of(fact.promises)
+                    self._promises = fact.promises
+                    self._pace = _pace_of(fact.promises)
                 case OptOut():
                     self._record_opt_out(fact)
                 case _:
@@ -184,7 +185,8 @@ class Auditor:
         if run.at < self._now:
             self._report.notes.append(f"the clock was set back by {self._now - run.at:.0f} s before run {run.at:.0f}")
             for host in self._hosts.values():
-                host.last_sent_at, host.parked_until = 0.0, 0.0
+                host.last_sent_at = 0.0
+                host.parked_until = 0.0
                 host.open_until.clear()
             self._address_ends.clear()
         self._now = run.at
@@ -300,27 +302,34 @@ class Auditor:
         """Record the rules in an answer for its origin; a redirect has none yet."""
         owner = self._hosts.setdefault(host_of(request.origin + "/"), _Host())
         before = owner.origins.get(request.origin)
-        now, asked_at, hops = request.ended_at, request.sent_at, 0
+        now = request.ended_at
+        asked_at = request.sent_at
+        hops = 0
         if before is not None and before.hops:
             if before.run == request.run:  # a run that ends among the redirects forgets them
-                asked_at, hops = before.asked_at, before.hops
+                asked_at = before.asked_at
+                hops = before.hops
             before = before.before
         robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, run=request.run, before=before)
         if request.outcome == Outcome.REDIRECT.value and hops < MAX_ROBOTS_HOPS:
-            robots.known_at, robots.hops = float("inf"), hops + 1
+            robots.known_at = float("inf")
+            robots.hops = hops + 1
         elif request.outcome == Outcome.OK.value:
             robots.rules = self._captures.rules(request)
             robots.good_until = now + LAST_GOOD_S
         elif request.outcome == Outcome.NOT_MODIFIED.value and before is not None:
-            robots.rules, robots.good_until = before.rules, now + LAST_GOOD_S
+            robots.rules = before.rules
+            robots.good_until = now + LAST_GOOD_S
         elif is_absent(request.outcome):
             robots.rules = ALLOW_ALL
         elif self._promises.allows_unreachable_robots:
-            robots.rules, robots.expires_at = ALLOW_ALL, now + UNREACHABLE_TTL_S
+            robots.rules = ALLOW_ALL
+            robots.expires_at = now + UNREACHABLE_TTL_S
         else:
             robots.is_unreachable = True
             if before is not None:
-                robots.rules, robots.good_until = before.rules, before.good_until
+                robots.rules = before.rules
+                robots.good_until = before.good_until
         if before is not None:
             before.before = None
         owner.origins[request.origin] = robots
@@ -328,7 +337,8 @@ class Auditor:
     # -- pace -------------------------------------------------------------------------------------
 
     def _check_pace(self, host: _Host, request: SentRequest) -> None:
-        floor_s, crawl_delay_s = self._pace.floor_s(request.host, None), host.crawl_delay_s
+        floor_s = self._pace.floor_s(request.host, None)
+        crawl_delay_s = host.crawl_delay_s
         if host.last_sent_at:
             gap_s = request.sent_at - host.last_sent_at
             shortest_s = self._report.min_gap_s
@@ -339,10 +349,12 @@ class Auditor:
         if request.ordered_at >= host.refused_at and request.sent_at < host.parked_until - SLACK_S:
             early_s = host.parked_until - request.sent_at
             self._add_violation(Breach.RETRY_AFTER, request, f"{early_s:.1f} s before the end of Retry-After")
-        host.last_sent_at, host.last_url = max(host.last_sent_at, request.sent_at), request.url
+        host.last_sent_at = max(host.last_sent_at, request.sent_at)
+        host.last_url = request.url
 
     def _check_gap(self, host: _Host, request: SentRequest, gap_s: float) -> None:
-        floor_s, crawl_delay_s = self._pace.floor_s(request.host, None), host.crawl_delay_s
+        floor_s = self._pace.floor_s(request.host, None)
+        crawl_delay_s = host.crawl_delay_s
         after = f"{gap_s * 1000:.1f} ms after {host.last_url}"
         if gap_s < floor_s - SLACK_S:
             self._add_violation(Breach.TOO_SOON, request, f"{after}; {floor_s * 1000:.0f} ms promised")

@@ -82,7 +82,10 @@ def facts_in_order(folder: Path, node: int = 0) -> Iterator[Fact]:
     """Yield the facts of all runs in order of time, each order once."""
     pending: list[tuple[float, int, Fact]] = []
     span_s = Promises().longest_request_s + SPARE_S
-    number, run, started_at, before_at = 0, -1, 0.0, 0.0
+    number = 0
+    run = -1
+    started_at = 0.0
+    before_at = 0.0
     for event_run, event in read_runs(folder):
         if event_run != run:
             run, started_at, before_at = event_run, event.ts, started_at

@@ -38,7 +38,8 @@ class _Orders:
 
     def is_new(self, order: int) -> bool:
         """Return whether an order is seen for the first time."""
-        byte, bit = order >> 3, 1 << (order & 7)
+        byte = order >> 3
+        bit = 1 << (order & 7)
         bits = self._bits
         if byte >= len(bits):
             bits.extend(bytes(byte + 1 - len(bits) + (len(bits) >> 1)))
@@ -71,7 +72,8 @@ def read_all_runs(
     committed: Committed | None = None,
 ) -> Iterator[tuple[int, Event]]:
     """Yield the events in several folders, those of the nodes of a cluster, by time; see `read_runs`."""
-    streams, runs = [], 0
+    streams = []
+    runs = 0
     for folder in folders:
         streams.append(_numbered_from(runs, read_runs(folder, needle, on_refusal=on_refusal, committed=committed)))
         runs += len(list(folder.glob("*.jsonl")))
@@ -112,8 +114,10 @@ def _once(
     on_refusal: Callable[[bytes], None] | None,
     committed: Committed,
 ) -> Iterator[Event]:
-    requests, others = _Orders(), _Orders()
-    began_at, left = 0.0, committed.end_of(path)
+    requests = _Orders()
+    others = _Orders()
+    began_at = 0.0
+    left = committed.end_of(path)
     with path.open("rb") as file:
         for line in file:
             left -= len(line)

@@ -74,7 +74,8 @@ class Fates:
 
     def of(self, key: UrlId) -> Fate:
         """Return what became of a URL, at the end of its redirects."""
-        seen, chain = {key}, list[str]()
+        seen = {key}
+        chain = list[str]()
         row, catalog = self._look_up(key)
         while row is not None and _redirects(row) and len(chain) < _MAX_CHAIN:
             target = url_id(row.redirect_to)

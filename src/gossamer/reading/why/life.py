@@ -168,7 +168,8 @@ class LifeSource(Struct, frozen=True):
 
 def life_of(asked: str, url: str, source: LifeSource) -> Life:
     """Return the life of a canonical URL."""
-    ledger, identity = source.ledger, url_id(url)
+    ledger = source.ledger
+    identity = url_id(url)
     row = ledger.look_up(identity)
     host = ledger.host(host_of(url))
     requested = row.url if row is not None else url
@@ -281,7 +282,8 @@ def _ancestors(row: UrlRecord, ledger: Catalog) -> Iterator[Ancestor]:
 
 
 def _robots(url: str, source: LifeSource) -> RobotsView:
-    origin, is_own = origin_of(url), host_of(url) in source.own_hosts
+    origin = origin_of(url)
+    is_own = host_of(url) in source.own_hosts
     record = next((r for r in source.ledger.robots(host_id(host_of(url))) if r.origin == origin), None)
     if record is None or is_ban(record):
         return RobotsView(origin=origin, is_known=False, is_own=is_own)
@@ -326,7 +328,8 @@ def _waits_for(row: UrlRecord | None, host: HostRecord | None, source: LifeSourc
     """Return what a queued URL waits for."""
     if row is None or row.state is not UrlState.QUEUED:
         return []
-    now, reasons = source.now, []
+    now = source.now
+    reasons = []
     if not source.is_running:
         reasons.append("the crawl is not running")
     if row.not_before > now:

@@ -22,5 +22,6 @@ def meta_of(key: UrlId, row: UrlRecord | None, ledger: Catalog) -> dict[str, Any
             return meta
         if row is None or row.source is not Source.REDIRECT or not row.parent:
             break
-        key, row = row.parent, ledger.look_up(row.parent)
+        key = row.parent
+        row = ledger.look_up(row.parent)
     return {}

@@ -46,7 +46,8 @@ RECORD_EVERY_S = 0.7  # commands of the operator are obeyed within two seconds
 RECEIVE_BYTES = 1 << 20
 MOVE_EVERY_S = 0.3
 SHARDS_AT_ONCE = 64  # restored before the loop continues with other work
-CLAIM_LOT, MAX_CLAIM_LOT = 64, 2000
+CLAIM_LOT = 64
+MAX_CLAIM_LOT = 2000
 REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than was wanted
 CLAIM_EVERY_S = 0.1
 RESERVE_EVERY_S = 0.15
@@ -172,7 +173,8 @@ class NodeAgent:
     # -- lease ------------------------------------------------------------------------------------
 
     async def _renew(self) -> bool:
-        seat, node = self._seat, self.node
+        seat = self._seat
+        node = self.node
         self.commits.apply()
         asked = node.ask(lease_clock())
         status = node.status(self.now(), self._max_wait_s, self.record.version)
@@ -247,7 +249,8 @@ class NodeAgent:
 
     async def _reserve(self) -> bool:
         """Ask for what this node needs at addresses that other nodes contact too."""
-        addresses, seat = self._crawl.frontier.addresses, self._seat
+        addresses = self._crawl.frontier.addresses
+        seat = self._seat
         asked_at = self.now()
         if asks := addresses.asks(asked_at):
             grants = await asyncio.to_thread(seat.shared.reserve, seat.node, addresses.rules, asks)
@@ -258,7 +261,8 @@ class NodeAgent:
     # -- shards -----------------------------------------------------------------------------------
 
     async def _move_shards(self) -> bool:
-        seat, node = self._seat, self.node
+        seat = self._seat
+        node = self.node
         if node.end_drained(self.now()):
             assert self._submit is not None
             self._submit(control.CommitSoon())
@@ -297,7 +301,8 @@ class NodeAgent:
     # -- links ------------------------------------------------------------------------------------
 
     async def _receive(self) -> bool:
-        seat, node = self._seat, self.node
+        seat = self._seat
+        node = self.node
         self.commits.apply()
         read = node.read_ids()
         inboxes = await asyncio.to_thread(seat.shared.receive, seat.node, read, RECEIVE_BYTES)
@@ -326,7 +331,9 @@ class NodeAgent:
 
     def archive_ends(self) -> dict[str, int]:
         """Return the committed lengths of the archive files in this node's folder."""
-        shared, name, origin = self._seat.shared, self._seat.node.name, self.record.origin
+        shared = self._seat.shared
+        name = self._seat.node.name
+        origin = self.record.origin
         has_origin = origin is not None and origin.node == name
         return {**(shared.archive_ends(ORIGIN_NODE) if has_origin else {}), **shared.archive_ends(name)}
 
@@ -335,7 +342,8 @@ class NodeAgent:
         shared = self._seat.shared
         with suppress(EngineUnavailableError):  # it ends by itself
             shared.leave(self._seat.node)
-            totals, hosts = Totals(), HostTally(self.now(), max_wait_s)
+            totals = Totals()
+            hosts = HostTally(self.now(), max_wait_s)
             for each in shared.nodes().values():
                 totals.add(each.totals)
             for host in SharedCatalog(shared, self.record).hosts():
@@ -355,7 +363,8 @@ class NodeCommits:
 
     def apply(self) -> None:
         """Record the commit that was written last, if it is not recorded yet. In the event loop."""
-        written, self._written = self._written, None
+        written = self._written
+        self._written = None
         if written is not None:
             self._agent.node.committed(*written, self._agent.now())
 
@@ -397,7 +406,8 @@ class SealedNode:
         self._commits = commits
         self._sealed = sealed
         self._commit = commit
-        self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
+        self.by_shard = sealed.by_shard
+        self.unsharded = sealed.unsharded
 
     def write(self) -> None:
         """Make the changes durable: at the shared ledger first."""

@@ -14,7 +14,8 @@ MAX_WARNING_CHARS = 300
 def with_load(source: FiguresSource, status: NodeStatus) -> NodeStatus:
     """Return a status with the load of the node."""
     figures = source.read()
-    bound, rate = figures.bound_by, figures.rates.get("10s")
+    bound = figures.bound_by
+    rate = figures.rates.get("10s")
     lasting = [replace(each, text=each.text[:MAX_WARNING_CHARS]) for each in figures.warnings if each.is_lasting]
     load = NodeLoad(
         pages_per_second=round(rate.pages, 2) if rate is not None else 0.0,

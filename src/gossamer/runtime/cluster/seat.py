@@ -34,7 +34,8 @@ def check_terms(record: CrawlRecord, own: Terms) -> None:
     if record.migration is not None:
         raise UsageError("a migration to this crawl is not finished; run 'gossamer migrate FROM URL' again")
     for name in Terms.__struct_fields__:
-        theirs, ours = getattr(record.terms, name), getattr(own, name)
+        theirs = getattr(record.terms, name)
+        ours = getattr(own, name)
         if theirs != ours:
             what = name.replace("_", " ")
             raise UsageError(f"the crawl has {what} {theirs}, this program {ours}: use one version on all nodes")
@@ -52,7 +53,8 @@ def join(
 ) -> Seat:
     """Join a crawl under a name; the incarnation is new."""
     node = NodeId(name, token_hex(6))
-    asked_at, monotonic = lease_clock(), time.monotonic()
+    asked_at = lease_clock()
+    monotonic = time.monotonic()
     membership = shared.join(node, label, lease_s)
     time_line = TimeLine(membership.now, monotonic)
     return Seat(shared, node, record, membership, asked_at, time_line, label, folder, crawl)

@@ -130,7 +130,8 @@ class Recovery:
             if stored.unplaced:
                 reason += f"; {plural(len(stored.unplaced), 'record')} that could not be placed left in it"
             self._emitter.emit(EventName.RECOVERED, now, reason=reason, links=finished)
-        self._tails, self._robots = [], []
+        self._tails = []
+        self._robots = []
         return finished
 
     def rebuild(self) -> tuple[int, int]:

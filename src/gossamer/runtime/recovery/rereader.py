@@ -109,5 +109,6 @@ class Rereader:
 
 def _order_of(page_id: UrlId, row: UrlRecord) -> Order:
     """Return an order as it was when a page was fetched."""
-    host, at = host_of(row.url), row.fetched_at
+    host = host_of(row.url)
+    at = row.fetched_at
     return Order(0, row.kind, row.url, page_id, host, (), row.depth, row.hops, 0, at, seed=row.seed)

@@ -31,5 +31,6 @@ class StoredCopies:
 def decoded_exchange(exchange: Exchange, max_bytes: int) -> Exchange:
     """Decode the body of an archived exchange."""
     decoded = decode(exchange.body, exchange.header("content-encoding"), max_bytes)
-    exchange.content, exchange.is_decoded = decoded.content, decoded.is_decoded
+    exchange.content = decoded.content
+    exchange.is_decoded = decoded.is_decoded
     return exchange

@@ -176,7 +176,8 @@ class StoredResults:
 
 
 def _places(number: int, tail: RecoveredTail) -> list[_Place]:
-    places, latest = [], 0.0
+    places = []
+    latest = 0.0
     for request, response in tail.orders():
         latest = max(latest, response.date)
         end = response.offset + response.length

@@ -49,7 +49,8 @@ def with_policy(ordering: Ordering, names: Sequence[str], on_failure: OnFailure)
     """Return an order in which a plugin ranks the URLs of a host."""
     if not names:
         return ordering
-    name, policy = names[0], _policy(names[0])
+    name = names[0]
+    policy = _policy(names[0])
 
     def priority(url: str, _id: UrlId, depth: int) -> int:
         try:

@@ -56,9 +56,11 @@ class RunSeeds:
     def queue(self) -> int:
         """Queue the seeds that the run begins with, and what was added or reported while none ran; return how many."""
         state = self._crawl.state
-        added, state.added_seeds = state.added_seeds, []
+        added = state.added_seeds
+        state.added_seeds = []
         queued = self._queue(self._seeds) + (self.add(added) if added else 0)
-        reported, state.reported_urls = state.reported_urls, []
+        reported = state.reported_urls
+        state.reported_urls = []
         for first in range(0, len(reported), NOTICES_AT_ONCE):
             urls = reported[first : first + NOTICES_AT_ONCE]
             queued += self._crawl.regard_notice([link_to(url) for url in urls], self._now()).new

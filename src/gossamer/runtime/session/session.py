@@ -105,7 +105,8 @@ class Session:
         if self._steering is None:
             from gossamer.runtime.session.steering import Steered, Steering
 
-            storage, services = self._storage, self._services
+            storage = self._storage
+            services = self._services
             parts = (self._crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter)
             steered = Steered(*parts, self._now, self._seeding.add, services.rereader.run, self._set_alarm)
             self._steering = Steering(self._plan.settings, steered)
@@ -174,7 +175,8 @@ class Session:
         from gossamer.runtime.cluster.node_folder import drop_copy, restore_archive
         from gossamer.runtime.cluster.node_load import with_load
 
-        storage, now = self._storage, self._now()
+        storage = self._storage
+        now = self._now()
         drop_copy(storage.folder)
         storage.ledger.open()
         storage.log.open()
@@ -204,7 +206,8 @@ class Session:
 
         The caller has locked the folder and set the old ledger aside.
         """
-        storage, state = self._storage, self._crawl.state
+        storage = self._storage
+        state = self._crawl.state
         storage.ledger.open()
         storage.log.open()
         self._crawl.load_state()
@@ -223,11 +226,14 @@ class Session:
         """
         from gossamer.engine.cluster.link_messages import decode_letter
 
-        storage, crawl, now = self._storage, self._crawl, self._now()
+        storage = self._storage
+        crawl = self._crawl
+        now = self._now()
         storage.ledger.open()
         storage.log.open()
         crawl.load_state()
-        scope, crawl.state.scope = crawl.state.scope, []
+        scope = crawl.state.scope
+        crawl.state.scope = []
         crawl.begin_as_node(now)
         crawl.scope.adopt(scope)
         with_hosts = {shard_of(host_id(host.name)) for host in storage.ledger.hosts()}
@@ -260,7 +266,9 @@ class Session:
         ledger = self._storage.ledger
         for record in list(ledger.hosts()):
             if record.park_reason.startswith(UNTRUSTED) and not record.swapped_out_until:
-                record.parked_until, record.park_reason, record.robots_tries = 0.0, "", 0
+                record.parked_until = 0.0
+                record.park_reason = ""
+                record.robots_tries = 0
                 ledger.put_host(record)
                 self._crawl.lift_bans(record.name, Outcome.TLS_ERROR)
 
@@ -268,7 +276,8 @@ class Session:
         """Apply what the record of a crawl on many nodes says to this one; return it with what this one adds."""
         assert self._agent is not None
         self.steering.adopt_record(record)
-        name, opt_outs = self._agent.node.id.name, self._services.opt_outs
+        name = self._agent.node.id.name
+        opt_outs = self._services.opt_outs
         self._seeding.open_addresses(record.opened)
         blocked = dict(record.blocked)
         if opt_outs.has_file:  # a node whose disk was lost does not unblock what its file had blocked
@@ -314,13 +323,15 @@ class Session:
         return self._finish(why)
 
     async def _run(self, progress: Progress | None, *, is_guest: bool) -> str:
-        services, self._progress = self._services, progress
+        services = self._services
+        self._progress = progress
         services.opt_outs.check()
         services.figures.begin()
         if caveat := self._plan.order.caveat(is_rereading=self._crawl.rereading.is_pending):
             self._notify(caveat)
         if not is_guest:
-            out, is_node = shlex.quote(str(self._storage.folder.path)), self._agent is not None
+            out = shlex.quote(str(self._storage.folder.path))
+            is_node = self._agent is not None
             how_to_continue = f"gossamer join LEDGER -o {out}" if is_node else f"gossamer resume {out}"
             stop_on_signals(self.submit, self._announce_stop, how_to_continue)
             self._alarm = TimeAlarm(how_to_continue)
@@ -414,11 +425,13 @@ class Session:
 
     def _finish(self, why: str) -> Summary:
         """Complete the folder: totals, index, report."""
-        storage, state = self._storage, self._crawl.state
+        storage = self._storage
+        state = self._crawl.state
         self._services.heartbeat.emit()
         failpoints.reach("in_close")
         figures = self._services.figures.read_all(why)
-        now, totals = self._now(), figures.totals
+        now = self._now()
+        totals = figures.totals
         self._crawl.warn_of_left_out(now)
         if self._agent is not None:
             self._agent.warn_of_waiting()

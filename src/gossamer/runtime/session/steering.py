@@ -134,7 +134,8 @@ class Steering:
 
     async def _report_changes(self, urls: Sequence[str]) -> str:
         """Regard a notice in slices, so that the crawl goes on meanwhile."""
-        crawl, counts = self._steered.crawl, NoticeCounts()
+        crawl = self._steered.crawl
+        counts = NoticeCounts()
         links, bad = noticed_links(urls)
         if bad:
             counts.refused["not_a_url"] = bad
@@ -161,8 +162,11 @@ class Steering:
 
     def adopt(self, settings: Settings) -> None:
         """Apply changed settings to the crawl."""
-        before, self.settings = self.settings, settings
-        hub, frontier, now = self._steered.hub, self._steered.crawl.frontier, self._steered.now()
+        before = self.settings
+        self.settings = settings
+        hub = self._steered.hub
+        frontier = self._steered.crawl.frontier
+        now = self._steered.now()
         changed = {name for name in Settings.__struct_fields__ if getattr(before, name) != getattr(settings, name)}
         if limits := {_HUB_LIMITS[name]: getattr(settings, name) for name in changed & _HUB_LIMITS.keys()}:
             hub.submit(control.ChangeLimits(**limits))
@@ -192,7 +196,8 @@ class Steering:
         self._commands = record.commands
 
     def _begin_rereading(self) -> None:
-        crawl, continues = self._steered.crawl, self.settings.after_target is AfterTarget.CONTINUE
+        crawl = self._steered.crawl
+        continues = self.settings.after_target is AfterTarget.CONTINUE
         crawl.rereading.begin(crawl.first_pass.current, self._steered.now(), continues=continues)
         if crawl.rereading.is_pending:
             task = asyncio.ensure_future(self._steered.reread())
@@ -264,7 +269,8 @@ class Steering:
 
     async def _fulfil(self, request: OperatorRequest) -> None:
         """Give up the shards and take them again, as a node of a cluster does: that fulfils the request."""
-        crawl, now = self._steered.crawl, self._steered.now
+        crawl = self._steered.crawl
+        now = self._steered.now
         shards = frozenset(request.shards)
         crawl.frontier.drain(shards)
         until = now() + MAX_DRAIN_S

@@ -85,7 +85,8 @@ class Publisher:
 
     def take(self, _sealed: SealedChanges) -> Iterator[Batch] | None:
         """Return the pages that were added since the last call."""
-        taken, self._added = self._added, []
+        taken = self._added
+        self._added = []
         return (Batch(partial(self._store.put, pages), len(pages)) for pages in self._read(taken)) if taken else None
 
     def _read(self, pages: Sequence[StoredPage]) -> Iterator[list[PageCopy]]:
@@ -176,7 +177,8 @@ class _Publication:
         self._sealed = sealed
         self._control = control
         self._loop = asyncio.get_running_loop()
-        self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
+        self.by_shard = sealed.by_shard
+        self.unsharded = sealed.unsharded
 
     def write(self) -> None:
         """Put everything into the store, however long it is away, then make the changes durable. In a thread."""

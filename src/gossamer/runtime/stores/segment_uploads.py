@@ -130,7 +130,8 @@ class SegmentUploads:
 
     def merge(self, path: Path) -> None:
         """Write a whole file and its index to the store, and add it to the list of merged files."""
-        store, size = self._connected(), path.stat().st_size
+        store = self._connected()
+        size = path.stat().st_size
         sha256 = _sha256(path)
         about = {"sha256": sha256}
         try:
@@ -143,7 +144,8 @@ class SegmentUploads:
         self._committed.pop(path.name, None)
 
     def _write_whole(self, path: Path, parts: list[Part], about: Mapping[str, str]) -> StoredObject:
-        store, key = self._connected(), archive_key(path.name)
+        store = self._connected()
+        key = archive_key(path.name)
         if parts[-1].end <= WHOLE_BYTES and not any(part.source for part in parts):
             return store.put(key, path.read_bytes(), about)
         return store.compose(key, lambda start, end: _read_range(path, start, end), parts, about)

@@ -72,7 +72,8 @@ PAGE_STORES = frozenset({MONGODB})
 
 
 def _warc(config: SinkConfig, worker: int) -> PageSink:
-    archive, index = Path(config.out) / "archive", Path(config.out) / "index"
+    archive = Path(config.out) / "archive"
+    index = Path(config.out) / "index"
     archive.mkdir(parents=True, exist_ok=True)
     index.mkdir(parents=True, exist_ok=True)
     writer = ArchiveWriter(

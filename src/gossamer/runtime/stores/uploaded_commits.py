@@ -51,7 +51,8 @@ class _Upload:
         self._sealed = sealed
         self._control = control
         self._loop = asyncio.get_running_loop()
-        self.by_shard, self.unsharded = sealed.by_shard, sealed.unsharded
+        self.by_shard = sealed.by_shard
+        self.unsharded = sealed.unsharded
 
     def write(self) -> None:
         """Upload the archive files up to their new lengths, then make the changes durable."""

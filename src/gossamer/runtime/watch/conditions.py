@@ -105,7 +105,8 @@ class Conditions:
             self._warnings.end(rule)
 
     def _judge_errors(self, figures: Figures) -> None:
-        earlier, totals = self._earlier, figures.totals
+        earlier = self._earlier
+        totals = figures.totals
         if not earlier or earlier[-1][0] != totals.fetches:  # so there are at most 101, however long a crawl is paused
             earlier.append((totals.fetches, totals.errors))
         while len(earlier) > 1 and totals.fetches - earlier[1][0] >= FETCHES_JUDGED:
@@ -134,7 +135,8 @@ class Conditions:
         fetches = figures.totals.fetches
         could_move = figures.in_flight > 0 or figures.hosts.get("ready", 0) > 0
         if fetches != self._fetches or not could_move or figures.state is not RunState.RUNNING:
-            self._fetches, self._moved_at_s = fetches, figures.run_seconds
+            self._fetches = fetches
+            self._moved_at_s = figures.run_seconds
         still_s = figures.run_seconds - self._moved_at_s
         text = f"no request has ended for {still_s:.0f} s; in flight: {figures.in_flight}"
         self._report("stalled", still_s >= STALLED_S, still_s < LOOK_S, text)
@@ -150,7 +152,8 @@ class Conditions:
         self._report("disk", machine.free_bytes < LOW_DISK_BYTES, is_over, text)
 
     def _judge_stalls(self, figures: Figures, stall_s: float) -> None:
-        stalls, now_s = self._stalls, figures.run_seconds
+        stalls = self._stalls
+        now_s = figures.run_seconds
         if stall_s > LONG_STALL_S:
             stalls.append((now_s, stall_s))
         while stalls and now_s - stalls[0][0] > STALL_WINDOW_S:
@@ -160,7 +163,8 @@ class Conditions:
         self._report("loop_stalled", bool(stalls), not stalls, text)
 
     def _judge_memory(self, figures: Figures) -> None:
-        used, ceiling = figures.private_bytes, figures.memory_ceiling_bytes
+        used = figures.private_bytes
+        ceiling = figures.memory_ceiling_bytes
         if used <= MEMORY_SHARE * ceiling or not ceiling:
             self._spacious_at_s = figures.run_seconds
         is_so = figures.run_seconds - self._spacious_at_s >= MEMORY_S

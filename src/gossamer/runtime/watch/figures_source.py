@@ -105,11 +105,15 @@ class FiguresSource:
 
     def load(self) -> Load:
         """Return what the crawl is doing now, as far as it may be bound by it. Cheap."""
-        sources, frontier = self._measures.sources, self._crawl.frontier
-        hub, counts, limits = sources.hub, frontier.counts, frontier.limits
+        sources = self._measures.sources
+        frontier = self._crawl.frontier
+        hub = sources.hub
+        counts = frontier.counts
+        limits = frontier.limits
         is_limited = limits.max_pages is not None and not counts.requisites  # which no limit of pages concerns
         pages_left = (limits.max_pages or 0) - counts.pages - counts.pages_in_flight if is_limited else None
-        now, due_at = self._now(), self._crawl.revisits.next_turn_at
+        now = self._now()
+        due_at = self._crawl.revisits.next_turn_at
         return Load(
             next_due_in_s=None if due_at is None else max(0.0, due_at - now),
             at_s=now - self._measures.started_at,
@@ -132,8 +136,11 @@ class FiguresSource:
 
     def forecast_limits(self) -> ForecastLimits:
         """Return what may end the crawl before its queue is empty, or slow it down besides its hosts."""
-        hub, gauges, totals = self._measures.sources.hub, self._measures.sources.gauges, self._crawl.totals
-        limits, pages = self._crawl.frontier.limits, self._crawl.frontier.counts.pages
+        hub = self._measures.sources.hub
+        gauges = self._measures.sources.gauges
+        totals = self._crawl.totals
+        limits = self._crawl.frontier.limits
+        pages = self._crawl.frontier.counts.pages
         tried = totals.fetches - totals.robots_fetches - totals.failed_lookups
         max_time_s = hub.limits.max_time_s
         is_slowed = gauges.bound_by is not None and gauges.bound_by.resource in SLOWING
@@ -145,7 +152,8 @@ class FiguresSource:
         )
 
     def _hosts(self) -> dict[str, int]:
-        hosts, parked = self._crawl.frontier.view.host_states(), self._measures.sources.gauges.parked_hosts
+        hosts = self._crawl.frontier.view.host_states()
+        parked = self._measures.sources.gauges.parked_hosts
         return {**hosts, "waiting": max(0, hosts["waiting"] - parked), "parked": parked}
 
     def read_live(self) -> Figures:
@@ -154,7 +162,8 @@ class FiguresSource:
 
     def read_all(self, finished: str) -> Figures:
         """Return all figures of a run that has ended, and why: a pass over the hosts in memory, and a sort."""
-        measures, stats = self._measures, self._measures.sources.hub.stats
+        measures = self._measures
+        stats = self._measures.sources.hub.stats
         figures = self._with_times(self.read())
         commits = sorted(stats.commit_s)
         return replace(
@@ -171,7 +180,9 @@ class FiguresSource:
 
     def _with_times(self, figures: Figures) -> Figures:
         sources = self._measures.sources
-        stats, stores, volume = sources.hub.stats, sources.stores, sources.workers.volume()
+        stats = sources.hub.stats
+        stores = sources.stores
+        volume = sources.workers.volume()
         flush_time = stores.flush_time if stores.flush_time.sum_s else stats.flush_time
         pages = stores.pages or figures.totals.pages - self._pages_before
         return replace(
@@ -185,9 +196,14 @@ class FiguresSource:
 
     def read(self) -> Figures:
         """Return the current figures, without histograms and what follows from them. Cheap."""
-        measures, sources = self._measures, self._measures.sources
-        stats, probe, gauges = sources.hub.stats, sources.probe, sources.gauges
-        frontier, now, pauses = self._crawl.frontier, self._now(), sources.hub.pauses
+        measures = self._measures
+        sources = self._measures.sources
+        stats = sources.hub.stats
+        probe = sources.probe
+        gauges = sources.gauges
+        frontier = self._crawl.frontier
+        now = self._now()
+        pauses = sources.hub.pauses
         return Figures(
             totals=self._crawl.totals.copy(),
             out=measures.out,

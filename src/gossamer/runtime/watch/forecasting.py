@@ -20,8 +20,10 @@ from gossamer.runtime.watch.gauges import Gauges
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
 
 FIRST_S = 2.0
-EVERY_S, EVERY_S_FEW = 10.0, 1.0
-FEW_HOSTS, MANY_HOSTS = 500, 20_000  # 1 ms, 60 ms
+EVERY_S = 10.0
+EVERY_S_FEW = 1.0
+FEW_HOSTS = 500  # 1 ms, 60 ms
+MANY_HOSTS = 20_000
 SLICE_S = 0.004
 _HOSTS_PER_LOOK = 64  # at the clock
 
@@ -74,10 +76,15 @@ class Forecasting:
 
     async def look(self) -> int:
         """Make one pass; return over how many hosts."""
-        view, forecaster, now = self._frontier.view, Forecaster(self._max_wait_s()), self._now()
-        begun, parked, seen = monotonic(), 0, 0
+        view = self._frontier.view
+        forecaster = Forecaster(self._max_wait_s())
+        now = self._now()
+        begun = monotonic()
+        parked = 0
+        seen = 0
         first: ParkedHost | None = None
-        hosts, gates = view.hosts(), GateLoads(self._frontier.limits)
+        hosts = view.hosts()
+        gates = GateLoads(self._frontier.limits)
         for number, host in enumerate(hosts):
             if number % _HOSTS_PER_LOOK == 0 and monotonic() - begun > SLICE_S:
                 await asyncio.sleep(0)
@@ -94,7 +101,8 @@ class Forecasting:
                     gates.add(host.record, urls)
         forecaster.min_s = gates.min_s()
         forecaster.unknown_urls = max(0, self._frontier.counts.queued - seen)
-        self._gauges.parked_hosts, self._gauges.parked_urls = parked, forecaster.parked_urls
+        self._gauges.parked_hosts = parked
+        self._gauges.parked_urls = forecaster.parked_urls
         self._gauges.next_parked = first
         self._last = forecaster, self._limits(), now
         self.age()

@@ -106,7 +106,8 @@ class Gauges:
         self.bound_by = bound_by(loads[0], replace(load, hosts=hosts))
 
     def _count_jump(self, wall_ahead_s: float) -> None:
-        before, self._wall_ahead_s = self._wall_ahead_s, wall_ahead_s
+        before = self._wall_ahead_s
+        self._wall_ahead_s = wall_ahead_s
         if before is not None and abs(wall_ahead_s - before) > JUMP_S:
             self.clock_jumps += 1
             self.jump_s = wall_ahead_s - before

@@ -95,7 +95,8 @@ class MemoryGuard:
 
     def update(self, use: Use, now: float) -> str:
         """React to the memory in use; return a warning, once, or ''."""
-        before, self._before = self._before or use, use
+        before = self._before or use
+        self._before = use
         answers = use.answers - before.answers
         self.window.set_free(COMFORT * self._ceiling - use.private_bytes)
         if answers:

@@ -76,7 +76,8 @@ class MemoryControl:
 
     def on_memory(self, private_bytes: int) -> None:
         """React to the memory that the hub and its workers use now."""
-        totals, now = self._crawl.totals, self._now()
+        totals = self._crawl.totals
+        now = self._now()
         answers = totals.fetches - totals.robots_fetches - totals.failed_lookups
         use = Use(private_bytes, self._crawl.frontier.in_flight, answers, totals.bytes + totals.content_bytes)
         warning = self._guard.update(use, now)

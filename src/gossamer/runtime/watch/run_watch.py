@@ -44,7 +44,8 @@ class RunWatch:
 
     def look(self) -> None:
         """Bring the gauges up to date, and report what has begun."""
-        figures, machine = self._figures.read(), self._measure()
+        figures = self._figures.read()
+        machine = self._measure()
         self._gauges.update(figures, machine)
         self._gauges.judge(self._figures.load())
         self._forecasting.age()

@@ -201,7 +201,8 @@ class StallProbe:
 
     def take_longest_s(self) -> float:
         """Return the longest time that the program blocked the loop since the last call."""
-        longest_s, self._recent_stall_s = self._recent_stall_s, 0.0
+        longest_s = self._recent_stall_s
+        self._recent_stall_s = 0.0
         return longest_s
 
     def core_wait_p99_ms(self) -> float:

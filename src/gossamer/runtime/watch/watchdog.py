@@ -60,7 +60,8 @@ class Watchdog:
         reported_at = 0.0  # when the loop had last run before the hold that was reported
         looked_at = monotonic()
         while not self._ended.wait(self._look_s):
-            now, last = monotonic(), self._last_run_at()
+            now = monotonic()
+            last = self._last_run_at()
             was_late = now - looked_at > self._look_s + self._held_s / 2
             looked_at = now
             if now - last > self._held_s and last != reported_at and not was_late:

@@ -23,7 +23,10 @@ from gossamer.runtime.watch.crash import describe
 from gossamer.runtime.workers.page import read_page, read_requisite, read_sitemap, read_validators
 
 # Constants: up to Python 3.11, reading a member from its class takes 80 ns.
-_OK, _OTHER_SUCCESS, _REDIRECT, _PAGE = Outcome.OK, Outcome.OTHER_SUCCESS, Outcome.REDIRECT, OrderKind.PAGE
+_OK = Outcome.OK
+_OTHER_SUCCESS = Outcome.OTHER_SUCCESS
+_REDIRECT = Outcome.REDIRECT
+_PAGE = OrderKind.PAGE
 # Answers to HEAD that say little: some servers know no HEAD, and some frameworks have no route for it.
 HEAD_REFUSALS = frozenset({400, 403, 404, 405, 406, 501})
 
@@ -121,7 +124,9 @@ def add_stored_links(result: Result, order: Order, stored: Exchange | None, rule
         result.error = "unchanged, but the stored copy cannot be read: its links are unknown"
         return
     known = read_answer(order, stored, rules)
-    result.links, result.links_found, result.lastmods = known.links, known.links_found, known.lastmods
+    result.links = known.links
+    result.links_found = known.links_found
+    result.lastmods = known.lastmods
     if order.kind is OrderKind.SITEMAP:
         result.content_type = known.content_type
 

@@ -170,7 +170,8 @@ class ProcessChannel(asyncio.Protocol):
 
     def take_stall_s(self) -> float:
         """Return the longest time that the worker's loop was blocked, of what it reported since the last call."""
-        stall_s, self._stall_s = self._stall_s, 0.0
+        stall_s = self._stall_s
+        self._stall_s = 0.0
         return stall_s
 
     def volume(self) -> Volume:
@@ -296,7 +297,8 @@ class ProcessChannel(asyncio.Protocol):
 
     def start(self, orders: Sequence[Order]) -> None:
         """Send orders to the worker."""
-        decided, self._decided = self._decided, []
+        decided = self._decided
+        self._decided = []
         self._send(messages.Orders(list(orders), decided))
 
     def mark_links_final(self, order_id: int) -> None:

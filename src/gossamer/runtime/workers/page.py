@@ -85,7 +85,8 @@ def _feed_entries(exchange: Exchange, result: Result, rules: WorkerRules) -> lis
     feed = parse_feed(exchange.content, exchange.url, exchange.finished_at, declared.charset)
     if not feed.kind:
         return None
-    result.content_type, result.error = feed.content_type, feed.error
+    result.content_type = feed.content_type
+    result.error = feed.error
     if rules.sketches and feed.interval_s:
         result.fresh_s = feed.interval_s
     from gossamer.parse.feeds.sitemap import SitemapUrl
@@ -130,7 +131,9 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
     result.content_type = document.content_type
     if document.content_type == PDF and PDF not in rules.accepts:
         result.outcome = Outcome.LINKS_ONLY
-    result.charset, result.language, result.title = document.charset, document.language, document.title
+    result.charset = document.charset
+    result.language = document.language
+    result.title = document.title
     _read_directives(document, exchange, result)
     read_validators(exchange.named, result)
     if not exchange.is_decoded:
@@ -236,7 +239,8 @@ def _read_sketch(document: Document, result: Result) -> None:
 def _read_spam(document: Document, url: str, result: Result) -> None:
     """Record what speaks for spam in a page."""
     found = judge_page(document, url)
-    result.template, result.is_prose = found.template, found.is_prose
+    result.template = found.template
+    result.is_prose = found.is_prose
     if found.signals:
         result.spam = verdict_of(found.signals)
         result.spam_reason = "; ".join(signal.reason for signal in found.signals)
@@ -244,7 +248,8 @@ def _read_spam(document: Document, url: str, result: Result) -> None:
 
 def _read_links(order: Order, document: Document, result: Result, memo: HrefMemo | None) -> None:
     """Resolve the hrefs of a page."""
-    base, hrefs = _base_of(document, order.url), document.hrefs
+    base = _base_of(document, order.url)
+    hrefs = document.hrefs
     if len(hrefs) > ALWAYS_EXAMINED:
         hrefs = hrefs[: max_examined(base)]
         if len(hrefs) < result.links_found:

@@ -144,7 +144,8 @@ class WorkerPool:
 
     async def close(self) -> tuple[list[messages.Report], list[GossamerError]]:
         """Close all workers; return their reports, and the errors of those whose files could not be finished."""
-        reports, failures = [], []
+        reports = []
+        failures = []
         for channel in list(self._channels.values()):
             try:
                 report = await channel.close()

@@ -189,7 +189,8 @@ class WorkerEnd:
             self._flush_timer = None
         if self._results:
             failpoints.reach("before_report")
-            results, self._results = self._results, []
+            results = self._results
+            self._results = []
             try:
                 self._send(messages.Results(results))
             except Exception:  # one of them cannot be encoded; the others must arrive
@@ -202,8 +203,10 @@ class WorkerEnd:
         except Exception as error:
             self.on_crash(crash_of(f"order {result.order_id}", error))
             crashed = Result(result.order_id, Outcome.INTERNAL_ERROR, error=describe(error), worker=result.worker)
-            crashed.sent_at, crashed.finished_at = result.sent_at, result.finished_at
-            crashed.archived, crashed.archive_end = result.archived, result.archive_end
+            crashed.sent_at = result.sent_at
+            crashed.finished_at = result.finished_at
+            crashed.archived = result.archived
+            crashed.archive_end = result.archive_end
             self._send(messages.Results([crashed]))
 
     def _send(self, message: messages.Message) -> None:

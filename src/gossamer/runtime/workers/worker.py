@@ -61,8 +61,10 @@ KEPT_TYPES = frozenset(
         "application/atom+xml",
     }
 )
-_PAGE, _ROBOTS = OrderKind.PAGE, OrderKind.ROBOTS  # constants: see `runtime/workers/answers`
-_LINKS_ONLY, _NOT_MODIFIED = Outcome.LINKS_ONLY, Outcome.NOT_MODIFIED
+_PAGE = OrderKind.PAGE  # constants: see `runtime/workers/answers`
+_ROBOTS = OrderKind.ROBOTS
+_LINKS_ONLY = Outcome.LINKS_ONLY
+_NOT_MODIFIED = Outcome.NOT_MODIFIED
 _OPAQUE = (b"\x1f\x8b", b"%PDF-")
 _NOT_WHOLE = frozenset(
     {
@@ -329,7 +331,8 @@ class Worker:
         self._listener.on_crash(crash_of(order.url, error))
         result = crashed_result(order, exchange, error)
         if stored is not None:
-            result.archived, result.archive_end = stored.archived, stored.archive_end
+            result.archived = stored.archived
+            result.archive_end = stored.archive_end
         result.worker = self._rules.number
         self._listener.on_result(result)
 

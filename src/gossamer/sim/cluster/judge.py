@@ -59,7 +59,8 @@ def _wrong_with_requests(sim: ClusterSim, pace: Pace) -> list[str]:
 
 def _wrong_with_addresses(sim: ClusterSim) -> list[str]:
     """Judge the limits per address, which hosts of several nodes share."""
-    limits, wrong = sim.plan.scenario().limits, list[str]()
+    limits = sim.plan.scenario().limits
+    wrong = list[str]()
     at_address: dict[str, list[Request]] = {}
     for request in sorted(sim.requests, key=lambda each: each.at):
         at_address.setdefault(sim.web.resolve(request.host)[0][0], []).append(request)

@@ -154,7 +154,8 @@ class VirtualNode:
         self._later(LEASE_S / 5, self._renew)
         if self._is_lease_over():
             return
-        sim, node = self._sim, self._node
+        sim = self._sim
+        node = self._node
         try:
             asked = node.ask(sim.now)
             status = node.status(sim.now, 300.0, self._record_version)
@@ -181,7 +182,8 @@ class VirtualNode:
             self._node.claim(got, self._sim.now)
 
     def _reserve(self) -> None:
-        addresses, asked_at = self._crawl.frontier.addresses, self._sim.now
+        addresses = self._crawl.frontier.addresses
+        asked_at = self._sim.now
         asks = addresses.asks(asked_at)
         if not asks:
             self._later(RESERVE_EVERY_S, self._reserve)
@@ -332,7 +334,9 @@ class VirtualNode:
             return
         result: Result = answer.result  # type: ignore[attr-defined]
         rest_s = answer.done_after_s - answer.sent_after_s  # type: ignore[attr-defined]
-        result.sent_at, result.finished_at, result.requests_sent = sim.now, sim.now + rest_s, 1
+        result.sent_at = sim.now
+        result.finished_at = sim.now + rest_s
+        result.requests_sent = 1
         sim.record_request(self._id, Request(sim.now, order.host, order.url, sim.now + rest_s))
         if order.report_sent:
             self._crawl.mark_sent(order.id, sim.now, sim.now)

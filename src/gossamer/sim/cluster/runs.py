@@ -29,13 +29,17 @@ from gossamer.sim.cluster.judge import judge
 from gossamer.sim.cluster.plan import ClusterPlan, Faults
 from gossamer.sim.scenarios import ImaginedHost, Scenario, many_hosts
 
-HOSTS, PAGES, DELAY_S = 12, 15, 1.0
+HOSTS = 12
+PAGES = 15
+DELAY_S = 1.0
 SLOW_S = 13.0  # of two hosts: longer than a lease, so that a new owner can come too soon
 SLOW = (PaceRule("h1.test", SLOW_S), PaceRule("h7.test", SLOW_S))
 BUDGET = 100
 TARGET_DOMAINS = 8
-ADDRESSES, LATENCY_S = 3, 0.7
-SHALLOW, SHALLOW_PAGES = 1, 6  # the depth of seeds with rules, and the pages of a host up to there
+ADDRESSES = 3
+LATENCY_S = 0.7
+SHALLOW = 1  # the depth of seeds with rules, and the pages of a host up to there
+SHALLOW_PAGES = 6
 _URLS = frozenset(
     f"http://h{host}.test/{page or ''}" for host in range(HOSTS) for page in range(PAGES)
 )  # fmt: skip
@@ -54,7 +58,8 @@ def _crowded(**limits: float) -> Scenario:
     """Return the same web at few addresses, slow, with limits per address."""
     crowded = scenario()
     for number, host in enumerate(crowded.web.hosts.values()):
-        host.address, host.latency_s = f"127.0.1.{number % ADDRESSES}", LATENCY_S
+        host.address = f"127.0.1.{number % ADDRESSES}"
+        host.latency_s = LATENCY_S
     crowded.limits = FrontierLimits(max_depth=40, **limits)  # type: ignore[arg-type]
     return crowded
 

@@ -23,11 +23,19 @@ from gossamer.sim.web.pages import SyntheticWeb
 from gossamer.sim.web.web import WebPlan
 
 _HEADER = struct.Struct("!6H")
-_TYPE_A, _TYPE_CNAME, _TYPE_SOA, _CLASS_IN = 1, 5, 6, 1
-_NOERROR, _FORMERR, _SERVFAIL, _NXDOMAIN, _REFUSED = 0, 1, 2, 3, 5
+_TYPE_A = 1
+_TYPE_CNAME = 5
+_TYPE_SOA = 6
+_CLASS_IN = 1
+_NOERROR = 0
+_FORMERR = 1
+_SERVFAIL = 2
+_NXDOMAIN = 3
+_REFUSED = 5
 _FLAGS = 0x8480  # an answer, authoritative, recursion available
 _TRUNCATED = 0x0200
-_PLAIN_UDP_BYTES, _EDNS_UDP_BYTES = 512, 1232
+_PLAIN_UDP_BYTES = 512
+_EDNS_UDP_BYTES = 1232
 _NEGATIVE_TTL_S = 60
 _PORT_TRIES = 20
 

@@ -92,7 +92,8 @@ def path_of(site: Site, number: int, chance: int) -> str:
     if number == 0:
         return "/"
     style = chance & 15
-    one, two = _WORDS[chance >> 4 & 15], _WORDS[chance >> 8 & 15]
+    one = _WORDS[chance >> 4 & 15]
+    two = _WORDS[chance >> 8 & 15]
     if style < 6:
         return f"/articles/{number}/{one}-{two}-{_WORDS[chance >> 12 & 15]}"
     if style < 11:

@@ -248,7 +248,8 @@ class _Connection(asyncio.Protocol):
             if len(self._buffer) > _MAX_HEAD_BYTES:
                 self.abort()
             return
-        head, self._buffer = self._buffer[: end + 4], self._buffer[end + 4 :]
+        head = self._buffer[: end + 4]
+        self._buffer = self._buffer[end + 4 :]
         request = parse_request(head)
         if request is None:
             self.abort()

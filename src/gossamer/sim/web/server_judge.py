@@ -137,7 +137,8 @@ def judge(
         by_host[request.host].append(request)
     known = [(site, asked) for host, asked in by_host.items() if (site := web.site(host)) is not None]
     fetched = {url for site, asked in known for url in _pages(web, site, asked)}
-    missing, strays = truth.pages - fetched, fetched - truth.pages
+    missing = truth.pages - fetched
+    strays = fetched - truth.pages
     return ServerVerdict(
         requests=len(log),
         hosts=len(by_host),
