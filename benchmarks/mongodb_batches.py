@@ -33,8 +33,7 @@ from tests.servers.tcp_proxy import TcpProxy
 
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.mongodb.connect import Document
-from gossamer.backends.mongodb.documents import content_documents, metadata_document
-from gossamer.backends.mongodb.store import MongoPages
+from gossamer.backends.mongodb.store import MongoPages, content_documents, metadata_document
 from gossamer.core.url.forms import link_to
 from gossamer.ports.page_store import PageCopy
 from gossamer.runtime.stores.publishing import BATCH_PAGES

@@ -1,4 +1,4 @@
-"""Train the dictionary by which rows are compressed in Redis (`backends/redis/packing.py`), from made-up rows.
+"""Train the dictionary by which rows are compressed in Redis (`backends/redis/scripted_ledger.py`), from made-up rows.
 
     python -m benchmarks.row_dictionary        # writes src/gossamer/backends/redis/rows.zdict
 

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gossamer.backends.cassandra.catalog import CassandraCatalog
+from gossamer.backends.cassandra.catalog import CassandraCatalog, sorted_rows
 from gossamer.backends.cassandra.connect import Place, place_of
 from gossamer.backends.cassandra.letters import VALID_S, KnownLetters
-from gossamer.backends.cassandra.sorting import sorted_rows
 from gossamer.backends.cassandra.writing import bucket_of
 from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges

@@ -18,8 +18,8 @@ from msgspec import Struct
 import gossamer
 from gossamer.core.ledger.catalog import record_of
 from gossamer.core.url.forms import link_to
-from gossamer.handover.export import ancestry
-from gossamer.handover.export.ancestry import Ancestry
+from gossamer.handover.export import documents as ancestry
+from gossamer.handover.export.documents import Ancestry
 from gossamer.handover.export.export import export
 from gossamer.handover.where import selection_from
 from gossamer.model.records import OrderKind, QueuedUrl, Source

@@ -24,9 +24,8 @@ from gossamer.core.url.forms import host_of
 from gossamer.handover.export import parquet
 from gossamer.handover.export.columns import COMMON_CRAWL
 from gossamer.handover.export.documents import documents
-from gossamer.handover.export.export import export
+from gossamer.handover.export.export import export, page_lines
 from gossamer.handover.export.output import write_lines
-from gossamer.handover.export.page_csv import page_lines
 from gossamer.handover.findings.links import GraphLink
 from gossamer.handover.where import ANYTHING, selection_from
 from gossamer.model.errors import DiskFullError

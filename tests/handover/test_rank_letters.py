@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.url.identity import SHARD_COUNT, domain_id, shard_of
 from gossamer.engine.cluster.link_messages import decode_letter
-from gossamer.handover.rank.rank_letters import DOMAINS_PER_COMMIT, LEASE_S, send_ranks
+from gossamer.handover.rank.ranking import DOMAINS_PER_COMMIT, LEASE_S, send_ranks
 from gossamer.model.state import CrawlRecord, DomainRank, Terms
 
 

@@ -15,7 +15,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.recovery import seal
-from gossamer.handover.export import wacz, wacz_pages
+from gossamer.handover.export import wacz
 from gossamer.handover.export.export import export
 from gossamer.handover.search import index
 from gossamer.handover.where import ANYTHING, selection_from
@@ -123,7 +123,7 @@ def test_texts_are_listed_on_request(finished: Crawled, tmp_path: Path) -> None:
 
 
 def test_many_pages_are_in_a_second_list(finished: Crawled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wacz_pages, "MAX_LISTED", 2)
+    monkeypatch.setattr(wacz, "MAX_LISTED", 2)
     package = packed(finished.path, tmp_path / "c.wacz")
     first, more = listed(package), listed(package, "extraPages.jsonl")
     assert [page.get("seed", False) for page in first] == [True, True, False, False]

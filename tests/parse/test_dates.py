@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.parse.text.dates import iso_date
+from gossamer.parse.text.article import iso_date
 
 NOW = 1_780_000_000.0  # May 2026
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.model.exchanges import Exchange
 from gossamer.model.records import Order, OrderKind, Outcome
-from gossamer.runtime.workers.arrivals import Arrivals
+from gossamer.runtime.workers.worker import Arrivals
 
 
 def _arrived(*addresses: str) -> list[str]:

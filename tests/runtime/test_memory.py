@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.runtime.watch.memory import MemoryGuard, Use, Window
+from gossamer.runtime.watch.memory_control import MemoryGuard, Use, Window
 
 CEILING = 100 << 20
 MB = 1 << 20

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gossamer.model.records import Order, OrderKind, Outcome, Result
-from gossamer.runtime.hub.request_times import RequestTimes
+from gossamer.runtime.hub.stats import RequestTimes
 
 ORDER = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", (), 0, 0, 0, ordered_at=10.0)
 

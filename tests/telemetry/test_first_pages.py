@@ -7,8 +7,8 @@ import io
 import pytest
 from msgspec.structs import replace
 
+from gossamer.cli.crawl import FirstPages
 from gossamer.model.records import Order, OrderKind, Outcome, Result
-from gossamer.telemetry.first_pages import FirstPages
 from gossamer.telemetry.screen import Screen
 
 PAGE = Result(1, Outcome.OK, status=200, title="Kilns", preview="The third kiln fires", words=4)

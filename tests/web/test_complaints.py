@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from gossamer.model.commands import OperatorCommand
-from gossamer.web.complaints import complaint
 from gossamer.web.hosts import HostsQuery
+from gossamer.web.routes import complaint
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from hashlib import sha1
 import pytest
 
 from gossamer.model.records import OrderKind, Outcome, Source, UrlRecord, UrlState
-from gossamer.web import allowances, key_files
-from gossamer.web.allowances import Allowance
+from gossamer.web import key_files, notices
 from gossamer.web.key_files import KeyState, RecentKeys, verdict_on
+from gossamer.web.notices import Allowance
 
 NOW = 1_700_000_000.0
 KEY = "0123456789abcdef"
@@ -74,7 +74,7 @@ def test_hosts_have_an_allowance_per_hour_and_all_of_them_one(monkeypatch: pytes
     assert allowance.wait_s("c", 6, NOW + 600) == 3000, "all together"
     assert allowance.wait_s("c", 5, NOW + 600) == 0
     assert allowance.wait_s("a", 10, NOW + 3600) == 0
-    monkeypatch.setattr(allowances, "MAX_HOSTS", 2)
+    monkeypatch.setattr(notices, "MAX_HOSTS", 2)
     for number in range(5):
         Allowance.wait_s(allowance, f"host {number}", 0, NOW)
     assert len(allowance._used) <= 3

@@ -21,8 +21,15 @@ from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
 from gossamer.handover.export.documents import iso_time, wanted_pages
 from gossamer.handover.export.stored import StoredPages
-from gossamer.handover.rank.rank_letters import send_ranks
-from gossamer.handover.rank.ranking import RANKS_NAME, CrawlLinks, CrawlRanks, RankedDomain, RankFigures, read_links
+from gossamer.handover.rank.ranking import (
+    RANKS_NAME,
+    CrawlLinks,
+    CrawlRanks,
+    RankedDomain,
+    RankFigures,
+    read_links,
+    send_ranks,
+)
 from gossamer.handover.where import ANYTHING
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.state import DomainRank

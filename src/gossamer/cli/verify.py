@@ -21,17 +21,24 @@ from gossamer.model.errors import GossamerError, UsageError
 from gossamer.reading.archive_access import archive_files, open_s3, s3_url
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.view import CrawlView
-from gossamer.runtime.recovery.rebuilding import set_state_aside
 from gossamer.runtime.recovery.recovery import archived_names, foreign_ledger
 from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count, plural, printable, size
 from gossamer.verify.agreement import Agreement, check_agreement
-from gossamer.verify.catalog_mending import check_catalog_rows, create_catalogs, mend_catalog_rows
 from gossamer.verify.index import mend
-from gossamer.verify.object_mending import download_missing, mend_objects
-from gossamer.verify.page_mending import check_pages, mend_pages
-from gossamer.verify.page_objects import check_page_objects, mend_page_objects
+from gossamer.verify.mending import (
+    check_catalog_rows,
+    check_page_objects,
+    check_pages,
+    create_catalogs,
+    download_missing,
+    mend_catalog_rows,
+    mend_objects,
+    mend_page_objects,
+    mend_pages,
+    set_state_aside,
+)
 
 _SHOWN = 50
 

@@ -17,8 +17,7 @@ from gossamer.reading.archive_access import archive_files, s3_url
 from gossamer.reading.cluster import SharedReader
 from gossamer.reading.view import CrawlView
 from gossamer.reading.why.life import FOUND_AS, Life
-from gossamer.reading.why.source import life_as_json, life_in
-from gossamer.reading.why.visit_history import VisitHistory, visit_history
+from gossamer.reading.why.source import VisitHistory, life_as_json, life_in, visit_history
 from gossamer.report.terminal import moment
 from gossamer.telemetry.advice import advice_on
 from gossamer.telemetry.text import count, duration, plural, printable, size

@@ -9,14 +9,16 @@ answers; `html_corpus`, `html_findings` and `html_hosts` have the rest.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from gossamer import __version__
 from gossamer.model.figures import RUNNING
-from gossamer.report.html_corpus import corpus_cards
-from gossamer.report.html_findings import broken_cards, redirect_cards, title_cards
+from gossamer.reading.aggregates import NamedCount, SizeClass
 from gossamer.report.html_hosts import host_cards, left_cards, rule_cards
 from gossamer.report.page import (
     Section,
+    binary,
+    breakable,
     card,
     contents,
     counts,
@@ -24,15 +26,189 @@ from gossamer.report.page import (
     key,
     moment,
     ms,
+    named,
     safe,
     short,
     span,
     table,
 )
-from gossamer.report.record import DeadLetters, Point, Report
+from gossamer.report.record import DeadLetters, Point, RedirectChain, Report, SharedText
 from gossamer.report.style import STYLE, content_policy
-from gossamer.report.svg import Bar, Series, line_chart, share_bar
+from gossamer.report.svg import Bar, Series, bar_chart, line_chart, share_bar
+from gossamer.telemetry.summary import requisites_text
 from gossamer.telemetry.text import agreeing, count, duration, escape, percent, plural, size
+
+# The report as a web page: broken links, redirects, titles and descriptions.
+#
+# Bounded: some of each with the true total, and the command that lists all.
+
+_NONE = '<p class="none">none</p>'
+
+
+def broken_cards(report: Report) -> list[str]:
+    """Return the cards about links to what is not there."""
+    found = report.findings
+    note = (
+        f"<p>{plural(found.broken, 'URL')} with an error or without an answer, each with one page that links to it. "
+        f"{_all(report, 'links', '--broken', 'lists all with all their pages')} Links out of the scope were not asked: "
+        f"{_all(report, 'links', '--broken --check-external --check-assets', 'asks them')}</p>"
+    )
+    rows = [
+        (named(one.url, 300), f"{safe(one.outcome)} {one.status or ''}".rstrip(), named(one.found_on, 300))
+        for one in found.broken_examples
+    ]
+    inner = table(["URL", "answer", "found on"], rows, frozenset())
+    return [card("Broken links", note + inner + _shown(len(rows), found.broken))]
+
+
+def redirect_cards(report: Report) -> list[str]:
+    """Return the cards about redirects: loops, then what ends broken, then the longest chains."""
+    found = report.findings
+    part = f" Of the first {count(found.redirects_followed)}," if found.redirects_followed < found.redirects else ""
+    note = (
+        f"<p>{plural(found.redirects, 'redirect')}.{part} {plural(found.loops, 'loop')} and "
+        f"{count(found.broken_ends)} that end with an error come first, then the longest chains. "
+        f"{_all(report, 'links', '--redirects', 'lists all with all their pages')}</p>"
+    )
+    rows = [(named(one.url, 300), _way(one), _end(one), named(one.found_on, 300)) for one in found.chains]
+    inner = table(["URL", "leads to", "end", "found on"], rows, frozenset())
+    return [card("Redirects", note + inner + _shown(len(rows), found.redirects))]
+
+
+def title_cards(report: Report) -> list[str]:
+    """Return the cards about titles and descriptions."""
+    found = report.findings
+    missing = f"<p>{count(found.missing_titles)} of {plural(found.html_pages, 'HTML page')}. "
+    missing += f"{_all(report, 'pages', '--missing-title')}</p>"
+    shared = f"<p>{plural(found.shared_titles, 'page')} with the title of another page of the same host"
+    shared += (
+        f", by {plural(found.titles_compared, 'different title')}. {_all(report, 'pages', '--duplicate-title')}</p>"
+    )
+    return [
+        card("Without a title", missing + (examples(found.missing_title_examples) if found.missing_titles else _NONE)),
+        card("With the title of another page", shared + _texts(found.shared_title_examples)),
+        *_description_cards(report),
+    ]
+
+
+def _description_cards(report: Report) -> list[str]:
+    found = report.findings.descriptions
+    if found is None:
+        out = shlex.quote(report.summary.out)
+        note = (
+            "<p>Not read: descriptions are in the pages, and a report at the end of a crawl does not read them. "
+            f"<code>gossamer report {safe(out)} --html FILE</code> does.</p>"
+        )
+        return [card("Descriptions", note)]
+    missing = f"<p>{count(found.missing)} of {plural(found.read, 'HTML page')}. "
+    missing += f"{_all(report, 'pages', '--missing-description')}</p>"
+    shared = f"<p>{plural(found.shared, 'page')} with the description of another page of the same host. "
+    shared += f"{_all(report, 'pages', '--duplicate-description')}</p>"
+    return [
+        card("Without a description", missing + (examples(found.missing_examples) if found.missing else _NONE)),
+        card("With the description of another page", shared + _texts(found.shared_examples)),
+    ]
+
+
+def _texts(shared: Sequence[SharedText]) -> str:
+    rows = [
+        (f"<td>{safe(one.text, 120)}</td>", count(one.pages), f"<td>{'<br>'.join(map(breakable, one.examples))}</td>")
+        for one in shared
+    ]
+    return table(["text", "pages", "some of them"], rows, frozenset({1}))
+
+
+def _way(one: RedirectChain) -> str:
+    return f'<td class="name">{"<br>".join(breakable(url) for url in one.chain)}</td>'
+
+
+def _end(one: RedirectChain) -> str:
+    return "a loop" if one.is_loop else f"{safe(one.outcome) or 'not fetched'} {one.status or ''}".rstrip()
+
+
+def _all(report: Report, verb: str, options: str, what: str = "lists all") -> str:
+    """Return the sentence with the command that lists all of something."""
+    return f"<code>gossamer {verb} {safe(shlex.quote(report.summary.out))} {options}</code> {what}."
+
+
+def _shown(shown: int, known: int) -> str:
+    return f"<p>{count(known - shown)} more.</p>" if known > shown else ""
+
+
+# The part of a report's page about what was collected.
+
+
+def corpus_cards(report: Report) -> list[str]:
+    """Return the cards."""
+    corpus = report.corpus
+    depths = [Bar(str(n), value, f"depth {n}: {plural(value, 'page')}") for n, value in enumerate(corpus.depths)]
+    sizes = [Bar(binary(c.least), c.count, f"{_size_range(c)}: {plural(c.count, 'page')}") for c in corpus.sizes]
+    spread = [NamedCount(_page_range(c), c.count) for c in corpus.pages_per_domain]
+    found = [one for one in corpus.sources if one.count]
+    needed = _requisites(report)
+    return [
+        card("Pages by depth", "<p>links followed from a seed</p>" + bar_chart("pages by depth", depths, short)),
+        card("Sizes of pages", _sizes(report) + bar_chart("sizes of pages, decoded", sizes, short)),
+        card("Content types", counts(corpus.content_types, "type", "pages")),
+        card("Languages declared", "<p>by the pages themselves</p>" + counts(corpus.languages, "language", "pages")),
+        card("Languages detected", _detected(report)),
+        card("Largest domains", counts(corpus.domains, "domain", "pages")),
+        card("Pages per domain", counts(spread, "pages", "domains")),
+        card("How pages were found", counts(found, "from a", "pages") + _copies(report)),
+        *([card("What pages need to be shown", needed)] if needed else []),
+    ]
+
+
+def _requisites(report: Report) -> str:
+    summary = report.summary.requisites
+    found = report.requisites
+    if summary is None or found is None:
+        return ""
+    failed = [NamedCount(each.name, each.count) for each in found.failed]
+    return (
+        f"<p>{safe(requisites_text(summary))}</p>"
+        + counts(found.content_types, "type", "requisites")
+        + (counts(failed, "failed", "requisites") if failed else "")
+    )
+
+
+def _sizes(report: Report) -> str:
+    corpus = report.corpus
+    p = report.corpus.content_bytes
+    return (
+        f"<p>median {size(p.p50)}, mean {size(p.mean)}, 90 % below {size(p.p90)}, largest {size(p.most)}; "
+        f"{count(corpus.words)} words, {corpus.words_per_page:,.0f} per page.</p>"
+    )
+
+
+def _detected(report: Report) -> str:
+    corpus = report.corpus
+    if not corpus.languages_checked:
+        return '<p class="none">no text could be read: there are no pages, or the archive is elsewhere</p>'
+    note = (
+        f"<p>in the texts of {plural(corpus.languages_checked, 'page')}, spread over the crawl; "
+        f"{count(corpus.languages_differ)} of them with another language declared</p>"
+    )
+    return note + counts(corpus.languages_detected, "language", "pages")
+
+
+def _copies(report: Report) -> str:
+    corpus = report.corpus
+    cut = ", ".join(f"{count(entry.count)} by {safe(entry.name)}" for entry in corpus.truncated) or "none"
+    return (
+        f'<p class="after">{agreeing(corpus.duplicates, "page", "has", "have")} the content of another, '
+        f"{count(corpus.near_duplicates)} nearly so. Truncated: {cut}. Spam: {plural(corpus.spam_pages, 'page')}, "
+        f"{agreeing(corpus.spam_hosts, 'host', 'was', 'were')} demoted.</p>"
+    )
+
+
+def _size_range(c: SizeClass) -> str:
+    return "empty" if c.below == 1 else f"{size(c.least)} to {size(c.below)}"
+
+
+def _page_range(c: SizeClass) -> str:
+    return f"{count(c.least)} to {count(c.below - 1)}"
+
 
 _STATUS_WORDS = {
     "2": "2xx success",

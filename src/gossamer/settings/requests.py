@@ -1,7 +1,7 @@
 """What requests to some hosts need: a `[[request]]` table of the file, by host pattern.
 
 Secrets are never values here: an environment variable (`…-env`) or a file (`…-file`) is named, and only that name is
-stored with the crawl. Each process, and each node of many, reads them for itself (`settings/secrets`).
+stored with the crawl. Each process, and each node of many, reads them for itself (`assembly/access`).
 The narrowest pattern that matches a host counts, as a whole: rules are not combined.
 """
 

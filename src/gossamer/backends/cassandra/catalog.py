@@ -8,18 +8,20 @@ when it returns. Which write wins: `gossamer.backends.cassandra.writing`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import merge
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any, TypeAlias
+
+import msgspec
 
 from gossamer.backends.cassandra import writing
 from gossamer.backends.cassandra.connect import MissingTableError, Ring, shown
 from gossamer.backends.cassandra.letters import KnownLetters, Letter
-from gossamer.backends.cassandra.sorting import sorted_rows
 from gossamer.backends.cassandra.writing import Shape, Table, bucket_of, host_part
 from gossamer.core.url.forms import host_of
 from gossamer.foundation import failpoints
@@ -34,6 +36,48 @@ from gossamer.ports.catalog_store import (
     HostCounts,
     VisitKey,
 )
+
+# Sorts more rows than fit into memory: Cassandra lists a table in an order of its own.
+#
+# Lots of rows are sorted and written to a temporary file, and then merged. Memory: one lot.
+
+LOT = 100_000
+Row: TypeAlias = tuple[Any, ...]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[Any, ...]).decode
+
+
+def sorted_rows(rows: Iterable[Row], lot: int = LOT) -> Iterator[Row]:
+    """Yield rows of texts, bytes and numbers in their order."""
+    remaining = iter(rows)
+    first = sorted(islice(remaining, lot))
+    if len(first) < lot:
+        yield from first
+        return
+    files = [_written(first)]
+    del first
+    while some := sorted(islice(remaining, lot)):
+        files.append(_written(some))
+    try:
+        yield from merge(*(_read(file) for file in files))
+    finally:
+        for file in files:
+            file.close()
+
+
+def _written(rows: Iterable[Row]) -> IO[bytes]:
+    file = TemporaryFile()  # noqa: SIM115 - closed by `sorted_rows`
+    for row in rows:
+        encoded = _encode(row)
+        file.write(len(encoded).to_bytes(4, "big") + encoded)
+    return file
+
+
+def _read(file: IO[bytes]) -> Iterator[Row]:
+    file.seek(0)
+    while head := file.read(4):
+        yield _decode(file.read(int.from_bytes(head, "big")))
+
 
 FORMAT = 1
 TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")

@@ -9,24 +9,24 @@ Costs: `admit` about 3 µs for a new URL, 1.5 for a known one; a commit of 500 p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from gossamer.backends.local import digest_log
-from gossamer.backends.local.all_rows import all_rows, committed_of
 from gossamer.backends.local.bloom import SeenFilter
 from gossamer.backends.local.digest_log import DigestLog
 from gossamer.backends.local.near_dup import SignatureTable
 from gossamer.backends.local.shard_states import ShardStates
-from gossamer.backends.local.store import SealedStore, Store
+from gossamer.backends.local.store import Item, SealedStore, Store
 from gossamer.backends.local.swapped_out import SwappedOut
 from gossamer.core.ledger import rows
 from gossamer.core.ledger.catalog import queued_from, record_of
 from gossamer.core.ledger.rows import encode
 from gossamer.core.ledger.tables import RECORD_TABLES, Record, RecordTable
-from gossamer.core.url.identity import domain_id, host_id, shard_range
+from gossamer.core.url.identity import domain_id, host_id, shard_of, shard_range
 from gossamer.model.errors import CorruptFolderError, UsageError
 from gossamer.model.records import (
     Change,
@@ -44,6 +44,31 @@ from gossamer.model.records import (
     UrlState,
 )
 from gossamer.model.state import CrawlState, Row, ShardState
+
+# All rows of a table, or those of one shard: committed, not committed yet, and live.
+
+T = TypeVar("T")
+
+
+def all_rows(
+    store: Store, table: str, live: Mapping[bytes, T], decode: Callable[[bytes], T], shard: int | None
+) -> Iterator[T]:
+    """Yield all records of a table; `live` ones replace those in the store."""
+    changed = {key for key in store.changed_keys(table) if shard in (None, shard_of(key))}
+    yield from (record for key, record in live.items() if shard in (None, shard_of(key)))
+    for key in changed:
+        if key not in live and (value := store.get(table, key)) is not None:
+            yield decode(value)
+    for key, value in committed_of(store, table, shard):
+        if key not in changed and key not in live:
+            yield decode(value)
+
+
+def committed_of(store: Store, table: str, shard: int | None) -> Iterator[Item]:
+    """Yield the committed entries of a table, of one shard or of all."""
+    start, end = (b"", None) if shard is None else shard_range(shard)
+    return store.committed(table, b"", start, end)
+
 
 _TABLES = (*rows.TABLES, digest_log.TABLE)
 _GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2} | {  # bytes of a key, by table

@@ -12,19 +12,58 @@ from copy import deepcopy
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gossamer.backends.memory.shared_pages import SharedPages
 from gossamer.core.cluster.ending import why_over
 from gossamer.core.cluster.record_additions import extended
+from gossamer.core.dedup.minhash import LANES
+from gossamer.core.dedup.shared_pages import NearPages, bands_of
 from gossamer.core.ledger.rows import SHARDED
 from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.politeness.address_pool import SharedAddress, is_new
 from gossamer.core.url.identity import SHARD_COUNT, shard_of
 from gossamer.model.errors import LeaseLostError, NodeNameTakenError
 from gossamer.model.figures import Totals
-from gossamer.model.records import UrlId
+from gossamer.model.records import Similar, UrlId
 from gossamer.model.state import CrawlRecord, NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Member, Membership, Message, NodeId, NodeView, Ownership
+
+# Contents and signatures of the pages of all nodes, in memory.
+
+
+class SharedPages(Struct):
+    """The first page with each content, and the signatures of pages that repeat no other."""
+
+    contents: dict[bytes, UrlId] = field(default_factory=dict)
+    near: NearPages = field(default_factory=NearPages)
+
+    def add(self, commit: Commit) -> KnownBefore:
+        """Add the pages of a commit; return what was known before."""
+        repeated = {each: self.contents[each] for each in commit.contents if each in self.contents}
+        self.contents = {**commit.contents, **self.contents}
+        similar: dict[UrlId, Similar] = {}
+        for page, signature in commit.signatures.items():
+            bands = bands_of(signature)
+            found = self.near.nearest(page, signature, bands)
+            if found is not None:
+                similar[page] = Similar(found[1], found[2] / LANES)
+            else:
+                self.near.add(page, signature, bands)
+        return KnownBefore(repeated, similar)
+
+    def rows(self, part: int) -> list[Row]:
+        """Return the contents and signatures of a part."""
+        tables = (("contents", self.contents), ("signatures", self.near.signatures))
+        return [Row(name, key, value) for name, found in tables for key, value in found.items() if key[-1] == part]
+
+    def load(self, rows: Sequence[Row]) -> None:
+        """Add contents and signatures as they are."""
+        for table, key, value in rows:
+            assert value is not None
+            if table == "contents":
+                self.contents.setdefault(key, value)
+            else:
+                self.near.add(key, value, bands_of(value))
+
 
 _SLICE = 1000  # rows
 

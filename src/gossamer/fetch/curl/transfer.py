@@ -24,15 +24,56 @@ from typing import Final
 
 from gossamer.core.url.forms import origin_of
 from gossamer.fetch.curl.libcurl import Curl, pycurl
-from gossamer.fetch.curl.route import apply
 from gossamer.fetch.identity import Identity, head_tail, request_head
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.plain.chunked_transfer import ChunkedTransfer, Part
 from gossamer.fetch.plain.framing import IN_CHUNKS, framing_of
-from gossamer.fetch.route import USUAL, Route
+from gossamer.fetch.route import USUAL, Proxy, Route
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, FetchRequest, OnDone, OnSent
+from gossamer.fetch.trust import TrustSource, bundle, trust_sources
 from gossamer.model.records import Outcome
+
+# Sets a handle of libcurl up for a route.
+
+_SUPPRESS_CONNECT_HEADERS: Final = 265  # curl.h; pycurl has no name for it
+_TYPES: Final = {
+    "http": pycurl.PROXYTYPE_HTTP,
+    "socks5": pycurl.PROXYTYPE_SOCKS5,
+    "socks5h": pycurl.PROXYTYPE_SOCKS5_HOSTNAME,
+}
+
+
+def apply(route: Route, curl: Curl, ca_file: str) -> None:
+    """Set up a new handle for a route; `ca_file` is what the settings add for all hosts."""
+    if route.proxy is not None:
+        _use_proxy(route.proxy, curl)
+    if not route.checks_certificate:
+        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
+        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
+    sources = trust_sources(ca_file)
+    if route.ca_file:
+        sources += (TrustSource("[[request]] ca-file", route.ca_file),)
+    for option, value in (
+        (pycurl.CAINFO, bundle(sources)),
+        (pycurl.PINNEDPUBLICKEY, route.pins),
+        (pycurl.SSLCERT, route.cert_file),
+        (pycurl.SSLKEY, route.key_file or route.cert_file),
+        (pycurl.KEYPASSWD, route.key_password),
+    ):
+        if value:
+            curl.setopt(option, value)
+
+
+def _use_proxy(proxy: Proxy, curl: Curl) -> None:
+    curl.setopt(pycurl.NOPROXY, "")
+    curl.setopt(pycurl.PROXY, proxy.host)
+    curl.setopt(pycurl.PROXYTYPE, _TYPES[proxy.scheme])
+    curl.setopt(_SUPPRESS_CONNECT_HEADERS, 1)  # they are the proxy's, not the server's
+    if proxy.user:
+        curl.setopt(pycurl.PROXYUSERNAME, proxy.user)
+        curl.setopt(pycurl.PROXYPASSWORD, proxy.password)
+
 
 _HEAD = Part.HEAD
 _REST = Part.REST

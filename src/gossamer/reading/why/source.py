@@ -6,12 +6,15 @@ import re
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from gossamer.core.links.scope import Scope
+from gossamer.core.revisit.history import PastVisit, past_visits
+from gossamer.core.revisit.page import DAY_S, unpacked
 from gossamer.core.url.forms import canonical, host_of, url_id
 from gossamer.model.errors import UsageError
-from gossamer.model.records import UrlState
+from gossamer.model.records import Revisit, UrlState
 from gossamer.reading.budgets import used_up_budgets
 from gossamer.reading.cluster import SharedReader
 from gossamer.reading.pace_view import pace_view
@@ -20,6 +23,35 @@ from gossamer.reading.why.life import Life, LifeSource, life_of
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.rules import scope_of
 from gossamer.settings.seeds import seed_from
+
+# When was a URL visited, what was found, and when is it visited next? For `why` and the page of a URL.
+
+
+class VisitHistory(Struct, frozen=True, kw_only=True):
+    """What is known of the visits of a URL."""
+
+    visits: list[PastVisit]  # the last ones, the oldest first
+    page_class: str
+    is_class_set: bool
+    changes_every_s: float  # by the estimate of its rate
+    interval_s: float
+    due_at: int  # 0: it is not fetched again
+    misses: int  # in a row: the page was not there
+
+
+def visit_history(revisit: Revisit) -> VisitHistory:
+    """Return what a row has about the visits of its URL."""
+    state = unpacked(revisit.state)
+    return VisitHistory(
+        visits=past_visits(revisit.history),
+        page_class=state.page_class.name.lower(),
+        is_class_set=state.is_class_set,
+        changes_every_s=DAY_S / state.rate.mean,
+        interval_s=state.interval_days * DAY_S,
+        due_at=revisit.due_at,
+        misses=state.misses,
+    )
+
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 

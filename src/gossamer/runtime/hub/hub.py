@@ -17,7 +17,7 @@ the outcome `internal_error`, and the worker is replaced: whatever it lost, it m
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -32,15 +32,65 @@ from gossamer.model.records import Outcome, Result
 from gossamer.runtime.hub import commands as control
 from gossamer.runtime.hub.config import CommitTargets, HubLimits
 from gossamer.runtime.hub.costly_results import COSTLY_ROBOTS_BYTES, CostlyResults
-from gossamer.runtime.hub.deadly_pages import MAX_DEATHS, DeadlyPages
 from gossamer.runtime.hub.observer import HubObserver
-from gossamer.runtime.hub.overdue_orders import end_overdue
 from gossamer.runtime.hub.stats import HubStats
 from gossamer.runtime.session.pauses import Pauses
 from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.crash import Crash
 from gossamer.runtime.workers.addresses import AddressAnswer, AddressSource
 from gossamer.runtime.workers.pool import WorkerPool, WorkerSource
+
+# Which pages kill the workers that read them?
+#
+# A page on which our own code raises ends with `internal_error`. One that kills the process (a crash in native code, an
+# endless loop that the hub ends, memory that the kernel refuses) can only be recognized by repetition: after
+# `MAX_DEATHS` deaths while its answer was being read, it ends with the same outcome. Such deaths are excused: they do
+# not count for the limit that ends the crawl, unless pages kill workers all the time: then the workers are broken.
+#
+# Counts are per run: after a restart a page may kill `MAX_DEATHS` workers again.
+
+MAX_DEATHS = 3
+MAX_DEADLY_PAGES = 20  # or one of a hundred pages
+
+
+class DeadlyPages:
+    """Counts deaths by page."""
+
+    def __init__(self) -> None:
+        self._deaths: Counter[str] = Counter()
+        self._ended = 0
+
+    def is_last_death(self, url: str) -> bool:
+        """Record that a worker died while it read a page; return whether the page is not to be tried again."""
+        self._deaths[url] += 1
+        is_last = self._deaths[url] >= MAX_DEATHS
+        if is_last:
+            del self._deaths[url]
+            self._ended += 1
+        return is_last
+
+    def excused_deaths(self, pages: int) -> int:
+        """Return how many deaths are explained by pages that ended, in a crawl with so many pages."""
+        return MAX_DEATHS * min(self._ended, max(MAX_DEADLY_PAGES, pages // 100))
+
+
+# Which orders have had no result for too long?
+
+LOOKS_PER_LIMIT = 20
+
+
+async def end_overdue(pool: WorkerPool, limit_s: float, end: Callable[[Sequence[int], str], None]) -> None:
+    """End orders without a result, until cancelled.
+
+    Time is counted in looks: while this process stands still, none is made.
+    """
+    looks: deque[int] = deque([0], LOOKS_PER_LIMIT + 1)  # the last order that was given out, at each look
+    while True:
+        await asyncio.sleep(limit_s / LOOKS_PER_LIMIT)
+        if len(looks) > LOOKS_PER_LIMIT and (overdue := pool.outstanding_up_to(looks[0])):
+            end(overdue, f"no result within {limit_s:g} s")
+        looks.append(pool.last_order_id)
+
 
 COMMIT_INTERVAL_S = 1.0
 PAGES_PER_BEAT = 50

@@ -172,8 +172,7 @@ class Session:
 
     def _open_as_node(self, agent: NodeAgent) -> None:
         """Begin with an empty copy of the ledger: shards are read as they are granted, seeds leave with a commit."""
-        from gossamer.runtime.cluster.node_folder import drop_copy, restore_archive
-        from gossamer.runtime.cluster.node_load import with_load
+        from gossamer.runtime.cluster.seat import drop_copy, restore_archive, with_load
 
         storage = self._storage
         now = self._now()

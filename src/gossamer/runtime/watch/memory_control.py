@@ -1,6 +1,6 @@
 """Keeps a running crawl below its memory ceiling.
 
-The guard (`runtime/watch/memory`) decides; this module measures what the crawl uses, and submits the
+The guard (`runtime/watch/memory_control`) decides; this module measures what the crawl uses, and submits the
 decisions as commands: how many concurrent requests are allowed, and when to commit. It shrinks
 the ledger's caches itself, since these do not depend on the hub's turns. Called 20 times per second.
 """
@@ -8,14 +8,125 @@ the ledger's caches itself, since these do not depend on the hub's turns. Called
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from gossamer.engine.crawl import Crawl
 from gossamer.runtime.hub.commands import CommitSoon, SetMemoryWindow, Submit
 from gossamer.runtime.watch import vitals
-from gossamer.runtime.watch.memory import MemoryGuard, Use, Window
+from gossamer.settings.budget import shown
+
+# Does a crawl stay below its memory ceiling, and what is done if it comes near?
+#
+# Everything that can be counted is bounded from the start (`settings/budget`). The size of an answer is only known
+# once it has arrived; so a crawl starts with as many concurrent requests as may all receive the largest body, and
+# adds more with every answer, up to the number for which answers of the recent size have room, in their own part
+# or in what the others leave free. As in TCP, the number doubles per round until memory is short for the first
+# time, then grows by one. If memory is short the number is halved and inessential caches are dropped, at most once
+# per second. A crawl is never stopped because of its memory.
+#
+# Pure: receives the memory in use, decides what to do. Costs 2 µs, 20 times per second.
+
+SHORTAGE: Final = 0.9  # of the ceiling
+COMFORT: Final = 0.75
+RELIEF_S: Final = 1.0
+RECENT: Final = 64  # answers over which the mean size is taken
+
+
+class Use(Struct, frozen=True, gc=False):
+    """What a crawl uses now, and has received so far."""
+
+    private_bytes: int
+    in_flight: int
+    answers: int
+    answer_bytes: int  # of all of them, on the wire and decoded
+
+
+class Window:
+    """The number of concurrent requests allowed."""
+
+    def __init__(self, min_size: int, max_size: int, body_bytes: int) -> None:
+        self._min_size = min_size
+        self._max_size = max_size
+        self._body_bytes = body_bytes  # for all answers in flight together, whatever else is in use
+        self._free_bytes = 0.0
+        self._size = float(min_size)
+        self._answers = 0  # up to `RECENT`
+        self._mean_bytes = 0.0  # of one of these
+        self._was_short = False
+
+    @property
+    def size(self) -> int:
+        """Concurrent requests allowed."""
+        return int(self._size)
+
+    def set_free(self, size: float) -> None:
+        """Set the amount of unused memory."""
+        self._free_bytes = size
+        self._size = min(self._size, self._room())
+
+    def record_answers(self, count: int, size: int) -> None:
+        """Record answers and their bytes: larger ones leave room for fewer."""
+        self._answers = min(RECENT, self._answers + count)
+        share = min(1.0, count / self._answers)  # the first ones count in full
+        self._mean_bytes += share * (size / count - self._mean_bytes)
+        self._size = min(self._size, self._room())
+
+    def widen(self, answers: int) -> None:
+        """Allow more requests, after this many answers."""
+        more = answers / self._size if self._was_short else answers
+        self._size = min(self._size + more, self._room())
+
+    def halve(self) -> None:
+        """Allow half as many requests."""
+        self._was_short = True
+        self._size = max(self._min_size, self._size / 2)
+
+    def _room(self) -> float:
+        size = max(self._body_bytes, self._free_bytes)
+        return min(self._max_size, max(self._min_size, size / max(1.0, self._mean_bytes)))
+
+
+class MemoryGuard:
+    """Enforces one ceiling."""
+
+    def __init__(
+        self, ceiling: int, window: Window, *, relieve: Callable[[], None], shrink: Callable[[], None]
+    ) -> None:
+        self._ceiling = ceiling
+        self.window = window
+        self._relieve = relieve  # costs time, but loses nothing
+        self._shrink = shrink  # drops inessential caches
+        self._before: Use | None = None
+        self._next_relief_at = 0.0
+        self._has_warned = False
+
+    def update(self, use: Use, now: float) -> str:
+        """React to the memory in use; return a warning, once, or ''."""
+        before = self._before or use
+        self._before = use
+        answers = use.answers - before.answers
+        self.window.set_free(COMFORT * self._ceiling - use.private_bytes)
+        if answers:
+            self.window.record_answers(answers, use.answer_bytes - before.answer_bytes)
+        if use.private_bytes < COMFORT * self._ceiling:
+            # A window that is not full is no evidence for a larger one.
+            if 2 * use.in_flight >= self.window.size:
+                self.window.widen(answers)
+        elif use.private_bytes >= SHORTAGE * self._ceiling and now >= self._next_relief_at:
+            self._next_relief_at = now + RELIEF_S
+            self.window.halve()
+            self._relieve()
+            if use.private_bytes > self._ceiling:
+                self._shrink()
+        if use.private_bytes <= self._ceiling or self._has_warned:
+            return ""
+        self._has_warned = True
+        return (
+            f"{use.private_bytes / (1 << 20):.0f}M of memory in use, over the ceiling of {shown(self._ceiling)}: "
+            "fewer concurrent requests, smaller caches"
+        )
 
 
 class CachedLedger(Protocol):
