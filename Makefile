@@ -11,7 +11,7 @@ PYTHONS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-all test-engines test-plain test-pythons lint types layers docs reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
+.PHONY: help crawl test test-all test-engines test-plain test-pythons lint types layers docs structure reference screenshot check bench peers stages growth hundred engines attacks chaos simcluster clusterchaos fuzz manners bench-tools wheels installs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ layers: .venv/dev  ## check imports: nothing upwards, no I/O in core and engine,
 
 docs: .venv/dev  ## build the documentation as a site in site/; fails if a link leads nowhere
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+structure: .venv/dev  ## count modules, lines and the like (ARGS="FOLDER ..." for other packages)
+	@$(BIN)/python packaging/structure.py $(ARGS)
 
 reference: .venv/dev  ## write the pages of the documentation that are made from the program
 	@$(BIN)/python packaging/docs_reference.py
