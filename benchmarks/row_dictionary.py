@@ -2,7 +2,8 @@
 
     python -m benchmarks.row_dictionary        # writes src/gossamer/backends/redis/rows.zdict
 
-A new dictionary cannot read rows that were compressed with the old one: raise `PROTOCOL` in `cli/node.py` with it.
+A new dictionary cannot read rows that were compressed with the old one: raise `PROTOCOL` in `cli/cluster/node.py` with
+it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from gossamer.__main__ import run_program
-from gossamer.cli.doctor import _build, _check_python
+from gossamer.cli.check.doctor import _build, _check_python
 from gossamer.foundation.interpreter import NEWEST_TESTED, OLDEST, USABLE, faults, is_optimised, missing_modules
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -160,7 +160,7 @@ def test_doctor_tells_what_is_wrong_with_the_interpreter(monkeypatch: pytest.Mon
     verdict, text = _check_python()
     assert verdict is None
     assert text.endswith("; the newest version that was tested is 3.14")
-    monkeypatch.setattr("gossamer.cli.doctor.missing_modules", lambda: ["_sqlite3 (SQLite)"])
+    monkeypatch.setattr("gossamer.cli.check.doctor.missing_modules", lambda: ["_sqlite3 (SQLite)"])
     assert _check_python()[0] is False
     monkeypatch.setattr(sys, "version_info", (3, 10, 14, "final", 0))
     assert _check_python() == (False, "Python 3.10.14 is too old; expected CPython 3.11 or newer")

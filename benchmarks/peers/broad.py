@@ -24,7 +24,7 @@ from benchmarks.peers.measure import SERVER_CORE, pinned, run_pinned
 from benchmarks.peers.server import Nginx
 from msgspec import Struct
 
-from gossamer.cli.bench import Figures
+from gossamer.cli.bench.bench import Figures
 
 DOMAINS, HOSTS_PER_DOMAIN, PAGES_PER_HOST = 30, 100, 3
 ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 9))

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from tests.e2e.preloaded import GOSSAMER
-from tests.inspect.folders import said
+from tests.reading.folders import said
 
 
 class Crawled(Struct):

@@ -20,7 +20,7 @@ from gossamer.reading.requests.robots_captures import RobotsCaptures
 from gossamer.sim.chaos import audit_problems
 from gossamer.sim.web.web import preset
 from gossamer.telemetry.event_log import read_events
-from tests.inspect.folders import Crawled, crawl, event, ledger_of, said
+from tests.reading.folders import Crawled, crawl, event, ledger_of, said
 from tests.servers.web import RunningWeb
 
 CRAWL_DELAY_S = 0.2

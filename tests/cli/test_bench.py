@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from gossamer.cli.bench.stages import STAGES
 from gossamer.cli.main import main
-from gossamer.cli.stages import STAGES
 
 PAGES = 200
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gossamer.core.url.forms import url_id
 from tests.e2e.program import run
-from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
+from tests.reading.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 from tests.servers import engines
 from tests.servers.plain_site import Answer, PlainSite, plain_site
 from tests.servers.redis import running

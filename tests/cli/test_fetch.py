@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.inspect.folders import said
+from tests.reading.folders import said
 from tests.servers.plain_site import Answer, PlainSite, plain_site
 
 MENU = "<nav><ul>" + "".join(f"<li><a href=/{name}>{name}</a>" for name in ("home", "shop")) + "</ul></nav>"

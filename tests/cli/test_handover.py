@@ -13,7 +13,7 @@ import pytest
 from gossamer.handover.search.search import FILE_NAME
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import run
-from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web
+from tests.reading.folders import Crawled, finished, is_one_line, said, small_web
 
 __all__ = ["finished", "small_web"]
 

@@ -14,7 +14,7 @@ from gossamer.cli.verbs import GROUPS, VERBS, Parser, options_of, overview, pars
 from gossamer.model.errors import UsageError
 from gossamer.settings.load import completed, merged, settings_for_known, to_toml
 from gossamer.settings.model import Group, Option, options
-from tests.inspect.folders import said
+from tests.reading.folders import said
 
 WITH_SETTINGS = ["crawl", "resume", "retry", "bench"]
 STORED = {"target_unique_domains": 5, "max_pages_per_domain": 10, "user_agent": "Sample/1.0", "near_dup": "minhash"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.core.politeness.pace import count_server_error
-from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
+from tests.reading.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from gossamer.handover.findings.checks import due_of
 from gossamer.reading.folder import CrawlReader
 from tests.e2e.program import run
-from tests.inspect.folders import is_one_line, ledger_of, owned, said
+from tests.reading.folders import is_one_line, ledger_of, owned, said
 
 Output = pytest.CaptureFixture[str]
 CHECK = ("--broken", "--check-external", "--check-assets")

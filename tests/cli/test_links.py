@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
-from tests.inspect.folders import is_one_line, owned, said
+from tests.reading.folders import is_one_line, owned, said
 from tests.servers import engines
 from tests.servers.plain_site import Answer, plain_site
 from tests.servers.redis import running

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer import __version__
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.crawl import print_end, program
+from gossamer.cli.start.crawl import print_end, program
 from gossamer.model.figures import Figures, Totals
 from gossamer.telemetry.summary import summary_of
 

@@ -17,7 +17,7 @@ from gossamer.model.state import CrawlState, Reread, SeedRecord
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.reading.node_folders import NODE_FILE
 from gossamer.settings.seeds import seeds_from
-from tests.inspect.folders import Crawled, is_one_line, ledger_of, owned, said, small_web, stopped  # noqa: F401
+from tests.reading.folders import Crawled, is_one_line, ledger_of, owned, said, small_web, stopped  # noqa: F401
 from tests.servers import engines
 from tests.servers.redis import RedisServer, free_port, running
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.cli.node import NodeFolder, own_terms, take_part
+from gossamer.cli.cluster.node import NodeFolder, own_terms, take_part
 from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
 from gossamer.model.state import CrawlRecord
 from gossamer.runtime.cluster.seat import Seat

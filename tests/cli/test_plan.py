@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.inspect.folders import said
+from tests.reading.folders import said
 
 ROBOTS = "User-agent: *\nCrawl-delay: 0.4\nDisallow: /private/\nSitemap: http://{host}/map.xml\n"
 MAP = "<urlset>{}</urlset>".format("".join(f"<url><loc>http://x.test/{n}</loc></url>" for n in range(70)))

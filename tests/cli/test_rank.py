@@ -14,7 +14,7 @@ from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
 from gossamer.handover.rank.ranking import RANKS_NAME
 from tests.e2e.program import run
-from tests.inspect.folders import Crawled, finished, is_one_line, said, small_web, stopped
+from tests.reading.folders import Crawled, finished, is_one_line, said, small_web, stopped
 from tests.servers import engines
 from tests.servers.plain_site import Answer, plain_site
 from tests.servers.redis import RedisServer, running

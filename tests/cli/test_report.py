@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inspect.folders import Crawled, finished, is_one_line, owned, said, small_web, stopped
+from tests.reading.folders import Crawled, finished, is_one_line, owned, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

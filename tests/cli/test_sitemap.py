@@ -14,7 +14,7 @@ import pytest
 from gossamer.handover.findings.sitemap_findings import lastmod_fault
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
-from tests.inspect.folders import is_one_line, said
+from tests.reading.folders import is_one_line, said
 from tests.servers.plain_site import Answer, plain_site
 
 Output = pytest.CaptureFixture[str]

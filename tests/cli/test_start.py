@@ -12,7 +12,7 @@ MAX_OURS = 352
 # Each is needed by some crawls only, and takes a millisecond or brings others that do.
 NOT_AT_START = """
     confluent_kafka cassandra boto3 psycopg redis pymongo pyarrow pypdf turbohtml re2 tomllib
-    difflib secrets pycurl pycares idna csv json.encoder xml.parsers.expat gossamer.cli.node
+    difflib secrets pycurl pycares idna csv json.encoder xml.parsers.expat gossamer.cli.cluster.node
     gossamer.runtime.cluster.node_agent gossamer.engine.cluster.node gossamer.runtime.stores.publishing
     gossamer.runtime.stores.catalogs gossamer.runtime.stores.segment_uploads gossamer.handover.feed.topics
     gossamer.parse.pdf.pdf gossamer.parse.feeds.sitemap gossamer.parse.text.article gossamer.parse.feeds.feeds

@@ -10,7 +10,7 @@ import gossamer
 from gossamer.cli.page_process import PageProcess
 from gossamer.model.errors import UsageError
 from gossamer.settings.load import merged, to_toml
-from tests.inspect.folders import is_one_line, said
+from tests.reading.folders import is_one_line, said
 
 
 @pytest.mark.parametrize("option", ["--ui-listen", "--metrics-listen"])

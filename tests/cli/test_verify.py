@@ -16,7 +16,7 @@ from gossamer.model.exchanges import Exchange
 from gossamer.model.records import ArchiveSpan, Outcome, UrlRecord, UrlState
 from gossamer.sim.web.web import preset
 from tests.e2e import program
-from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
+from tests.reading.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
 from tests.servers.web import RunningWeb
 
 __all__ = ["finished", "small_web", "stopped"]

@@ -14,7 +14,7 @@ from gossamer.cli.main import main
 from gossamer.core.ledger import rows
 from gossamer.model.errors import UsageError
 from gossamer.reading.folder import CrawlReader
-from tests.inspect.folders import Crawled, finished, small_web, stopped
+from tests.reading.folders import Crawled, finished, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -11,7 +11,7 @@ import pytest
 from gossamer.core.url.forms import link_to
 from gossamer.model.records import QueuedUrl, Source, UrlRecord, UrlState
 from gossamer.reading.why.source import twins_of
-from tests.inspect.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
+from tests.reading.folders import Crawled, finished, is_one_line, ledger_of, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

@@ -18,7 +18,7 @@ import pytest
 
 from gossamer.archive.reader import ArchiveReader
 from gossamer.assembly.run import open_shared
-from gossamer.cli.ledger import open_crawl
+from gossamer.cli.cluster.ledger import open_crawl
 from gossamer.cli.main import main
 from gossamer.reading.cluster import SharedReader
 from gossamer.runtime.stores.catalogs import open_catalog

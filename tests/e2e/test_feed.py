@@ -17,7 +17,7 @@ from gossamer.sim.web.web import preset
 from tests.amount import some
 from tests.e2e.preloaded import GOSSAMER
 from tests.e2e.program import crawl_options, run, start
-from tests.inspect.folders import is_one_line
+from tests.reading.folders import is_one_line
 from tests.servers.web import RunningWeb
 
 PAGES = 120

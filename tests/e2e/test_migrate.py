@@ -23,7 +23,7 @@ from gossamer.sim.web.server_judge import JudgeRules
 from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl, crawl_options, run, start, summary_of
 from tests.e2e.test_cluster import Nodes
-from tests.inspect.folders import is_one_line
+from tests.reading.folders import is_one_line
 from tests.servers import engines
 from tests.servers.redis import RedisServer, running
 from tests.servers.s3 import BUCKET

@@ -24,7 +24,7 @@ from gossamer.handover.export.export import export
 from gossamer.handover.where import selection_from
 from gossamer.model.records import OrderKind, QueuedUrl, Source
 from gossamer.reading.folder import CrawlReader
-from tests.inspect.folders import ledger_of
+from tests.reading.folders import ledger_of
 from tests.servers.plain_site import Answer, PlainSite, plain_site
 
 DATED = (

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.handover.export.export import export
 from gossamer.reading.folder import CrawlReader
-from tests.inspect.folders import Crawled, finished, small_web
+from tests.reading.folders import Crawled, finished, small_web
 
 __all__ = ["finished", "small_web"]
 

@@ -30,7 +30,7 @@ from gossamer.handover.findings.links import GraphLink
 from gossamer.handover.where import ANYTHING, selection_from
 from gossamer.model.errors import DiskFullError
 from gossamer.reading.folder import CrawlReader
-from tests.inspect.folders import Crawled, finished, owned, small_web, stopped
+from tests.reading.folders import Crawled, finished, owned, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
 

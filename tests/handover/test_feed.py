@@ -19,7 +19,7 @@ from gossamer.model.errors import UsageError
 from gossamer.model.records import ChangeKind
 from gossamer.reading.folder import CrawlReader
 from gossamer.sim.web.web import preset
-from tests.inspect.folders import Crawled, crawl, finished, ledger_of, small_web
+from tests.reading.folders import Crawled, crawl, finished, ledger_of, small_web
 from tests.servers.web import RunningWeb
 
 __all__ = ["finished", "small_web"]

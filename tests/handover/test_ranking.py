@@ -16,7 +16,7 @@ from gossamer.handover.export.export import export
 from gossamer.handover.rank.ranking import CrawlRanks, RankedHost, RankFigures, read_links
 from gossamer.reading.folder import CrawlReader
 from tests.core.test_rank import reference
-from tests.inspect.folders import Crawled, finished, small_web
+from tests.reading.folders import Crawled, finished, small_web
 
 __all__ = ["finished", "small_web"]
 

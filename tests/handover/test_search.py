@@ -21,7 +21,7 @@ from gossamer.model.errors import UsageError
 from gossamer.model.records import ChangeKind
 from gossamer.parse.text.article import Article
 from gossamer.reading.folder import CrawlReader
-from tests.inspect.folders import Crawled, finished, ledger_of, small_web
+from tests.reading.folders import Crawled, finished, ledger_of, small_web
 
 __all__ = ["finished", "small_web"]
 

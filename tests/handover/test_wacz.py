@@ -22,7 +22,7 @@ from gossamer.handover.where import ANYTHING, selection_from
 from gossamer.model.errors import CorruptFolderError
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.view import CrawlView
-from tests.inspect.folders import Crawled, finished, is_one_line, owned, said, small_web
+from tests.reading.folders import Crawled, finished, is_one_line, owned, said, small_web
 
 __all__ = ["finished", "small_web"]
 Output = pytest.CaptureFixture[str]

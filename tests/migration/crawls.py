@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.cli.migrate import settle_folder
-from gossamer.cli.node import own_terms
+from gossamer.cli.cluster.migrate import settle_folder
+from gossamer.cli.cluster.node import own_terms
 from gossamer.core.ledger import rows
 from gossamer.migration.folder_source import FolderSource
 from gossamer.migration.folder_target import FolderPlan, FolderTarget

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.node import own_terms
+from gossamer.cli.cluster.node import own_terms
 from gossamer.model.errors import UsageError
 from gossamer.model.state import CrawlRecord
 from gossamer.settings.load import merged, to_toml

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.cli.migrate import settle_folder
-from gossamer.cli.node import own_terms
+from gossamer.cli.cluster.migrate import settle_folder
+from gossamer.cli.cluster.node import own_terms
 from gossamer.core.ledger import rows
 from gossamer.core.ledger.tables import SEEDS
 from gossamer.core.url.forms import link_to, origin_of
@@ -35,7 +35,6 @@ from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.reading.folder import CrawlReader
 from gossamer.runtime.cluster.seat import check_terms
 from gossamer.verify.agreement import check_agreement
-from tests.inspect.folders import Crawled, ledger_of, small_web, stopped  # noqa: F401 - fixtures
 from tests.migration.crawls import (
     NOW,
     Tables,
@@ -49,6 +48,7 @@ from tests.migration.crawls import (
     to_folder,
     to_ledger,
 )
+from tests.reading.folders import Crawled, ledger_of, small_web, stopped  # noqa: F401 - fixtures
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gossamer.model.events import Event, EventName
 from gossamer.runtime.watch.event_tap import EventTap
-from tests.inspect.folders import event
+from tests.reading.folders import event
 
 from .imagined import JournalSink
 

@@ -19,7 +19,7 @@ from gossamer.runtime.hub.commands import Command, Pause, Resume
 from gossamer.runtime.stores.outage import OutageControl
 from gossamer.runtime.stores.publishing import BATCH_PAGES, PublishedCommits, Publisher
 from gossamer.runtime.stores.run_stores import commit_at_once
-from tests.inspect.folders import Crawled, crawl, small_web
+from tests.reading.folders import Crawled, crawl, small_web
 from tests.servers.web import RunningWeb
 
 __all__ = ["small_web"]

@@ -17,7 +17,7 @@ from gossamer.runtime.workers.answers import WorkerRules
 from gossamer.sim.scenarios import START
 from gossamer.telemetry.unplaced import unplaced_records
 from tests.archive.oracle import verify_file
-from tests.inspect.folders import said, write_events
+from tests.reading.folders import said, write_events
 
 from .crashed import CrashedFolder
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gossamer.cli.stages import STAGES, ClockCost, StageClock, clock_cost, installed, profile
+from gossamer.cli.bench.stages import STAGES, ClockCost, StageClock, clock_cost, installed, profile
 from gossamer.core.url import forms as url
 from gossamer.model.errors import GossamerError
 

@@ -9,7 +9,7 @@ import pytest
 from gossamer.model.events import EventName
 from gossamer.runtime.recovery.unsaved_facts import read_unsaved_facts
 from gossamer.telemetry.event_log import file_stem
-from tests.inspect.folders import event, write_events
+from tests.reading.folders import event, write_events
 
 
 def write_run(folder: Path, started_at: float, host: str, retry_after_s: float = 60.0) -> None:

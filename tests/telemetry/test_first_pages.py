@@ -7,7 +7,7 @@ import io
 import pytest
 from msgspec.structs import replace
 
-from gossamer.cli.crawl import FirstPages
+from gossamer.cli.start.crawl import FirstPages
 from gossamer.model.records import Order, OrderKind, Outcome, Result
 from gossamer.telemetry.screen import Screen
 

@@ -9,7 +9,7 @@ import pytest
 from gossamer.settings.listening import Address
 from gossamer.web.access import Access
 from gossamer.web.http import MAX_BODY_BYTES, MAX_HEAD_BYTES, Request
-from tests.inspect.folders import Crawled, finished, small_web
+from tests.reading.folders import Crawled, finished, small_web
 from tests.web.serving import Served, parsed, served
 
 __all__ = ["finished", "small_web"]

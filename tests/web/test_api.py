@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.main import main
-from gossamer.cli.steer import tell_folder
+from gossamer.cli.steer.steer import tell_folder
 from gossamer.core.ledger.tables import QUARANTINES
 from gossamer.core.traps.quarantine import Quarantine
 from gossamer.core.url.forms import url_id
@@ -28,7 +28,7 @@ from gossamer.model.records import HostRecord, OrderKind, Source, UrlRecord, Url
 from gossamer.telemetry.summary import Summary
 from gossamer.web.hosts import HostIndex, Sort
 from tests.e2e.program import run
-from tests.inspect.folders import Crawled, finished, ledger_of, owned, small_web, stopped
+from tests.reading.folders import Crawled, finished, ledger_of, owned, small_web, stopped
 from tests.web.serving import Served, served
 
 __all__ = ["finished", "small_web", "stopped"]

@@ -10,7 +10,7 @@ import pytest
 from gossamer.model.events import EventName
 from gossamer.reading.folder import CrawlReader
 from gossamer.web.course import MAX_INTERVALS, Count, evened, history
-from tests.inspect.folders import Crawled, event, finished, owned, small_web, stopped, write_events
+from tests.reading.folders import Crawled, event, finished, owned, small_web, stopped, write_events
 
 __all__ = ["finished", "small_web", "stopped"]
 

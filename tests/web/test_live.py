@@ -27,7 +27,7 @@ from gossamer.web.live import EventsQuery, EventTail, Live
 from gossamer.web.routes import ApiError
 from gossamer.web.source import Source
 from gossamer.web.status import Status
-from tests.inspect.folders import Crawled, event, finished, ledger_of, owned, small_web, stopped, write_events
+from tests.reading.folders import Crawled, event, finished, ledger_of, owned, small_web, stopped, write_events
 
 __all__ = ["finished", "small_web", "stopped"]
 

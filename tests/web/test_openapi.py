@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.inspect.folders import Crawled, finished, small_web
+from tests.reading.folders import Crawled, finished, small_web
 from tests.web.serving import Reply, Served, served
 
 __all__ = ["finished", "small_web"]

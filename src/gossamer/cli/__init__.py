@@ -1,3 +1,4 @@
-"""The command line: a module per verb, with its options and what it prints. What it prints is read by `reading` and
-`handover`.
+"""The command line: a module per verb, in a folder per heading of `gossamer --help`.
+
+A verb has its options and what it prints; what it prints is read by `reading` and `handover`. `verbs` is the table.
 """

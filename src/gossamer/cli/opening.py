@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from gossamer.cli.ledger import is_ledger_url, open_crawl, shown_url
+from gossamer.cli.cluster.ledger import is_ledger_url, open_crawl, shown_url
 from gossamer.model.errors import UsageError
 from gossamer.reading.cluster import SharedReader
 from gossamer.reading.folder import CrawlReader

@@ -1,0 +1,1 @@
+"""Verbs of the test bench: the synthetic web, chaos, virtual time, costs."""

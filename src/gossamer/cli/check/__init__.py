@@ -1,0 +1,1 @@
+"""Verbs that prove something: the audit, the verification, this machine."""

@@ -1,0 +1,1 @@
+"""Verbs of crawls on many machines, and what they share: joining, `node`, `ledger`."""

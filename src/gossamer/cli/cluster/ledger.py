@@ -1,0 +1,195 @@
+"""What verbs do with a ledger URL instead of a folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gossamer.model.errors import GossamerError, UsageError
+from gossamer.model.figures import Totals
+from gossamer.model.state import CrawlRecord, NodeLoad, Waiting
+from gossamer.ports.shared_ledger import NodeView, SharedLedger
+from gossamer.reading.cluster_catalog import SharedCatalog
+from gossamer.telemetry.summary import SHARED_REASONS
+from gossamer.telemetry.text import count, percent, plural, printable, size, waiting_for
+
+TRIES = 20  # to change the record while nodes change it too
+
+
+class NodeLine(Struct):
+    """A node, in the status of its crawl."""
+
+    name: str
+    is_live: bool
+    pages: int
+    queued: int = 0
+    in_flight: int = 0
+    restoring: int = 0
+    label: str = ""  # its labels, separated by commas
+    load: NodeLoad = NodeLoad()
+
+
+class LedgerStatus(Struct):
+    """A crawl on many machines."""
+
+    ledger: str
+    state: str
+    pages: int
+    max_pages: int | None
+    fetches: int
+    errors: int
+    bytes: int
+    urls_seen: int
+    urls_queued: int
+    nodes: list[NodeLine]
+    waiting: dict[str, Waiting] = {}  # by label, for a node with it: regions are strict
+    pages_per_second: float = 0.0  # on average, as in the summary
+    recent_pages_per_second: float = 0.0  # of all nodes, over the last ten seconds
+    bound_by: dict[str, int] = {}  # resource -> nodes that are bound by it
+    private_bytes: int = 0  # of all nodes
+    warnings: list[str] = []  # that last, each with its node
+
+
+def is_ledger_url(text: str) -> bool:
+    """Return whether an argument names a ledger on a server, not a folder."""
+    return "://" in text
+
+
+def shown_url(url: str) -> str:
+    """Return a ledger URL for people: without user and password."""
+    scheme, _, rest = url.partition("://")
+    first, found, second = rest.partition("?cassandra=") if scheme == "kafka" else (rest, "", "")
+    return f"{scheme}://{first.rpartition('@')[2]}{found}{second.rpartition('@')[2]}"
+
+
+def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
+    """Open the crawl in a ledger; raise if there is none, or if its nodes divide it into other shards."""
+    from gossamer.assembly.run import open_shared
+    from gossamer.cli.cluster.node import name_in, own_terms
+    from gossamer.runtime.cluster.seat import check_terms
+
+    shared = open_shared(url)
+    record = shared.record()
+    if record is None:
+        shared.close()
+        raise UsageError(f"there is no crawl {name_in(url)} in this ledger")
+    check_terms(record, own_terms())
+    return shared, record
+
+
+def change(url: str, how: Callable[[CrawlRecord], CrawlRecord], *, reopens: bool = False) -> CrawlRecord:
+    """Change the record of a crawl that is not over, or reopen one that is; return it."""
+    shared, record = open_crawl(url)
+    try:
+        for _ in range(TRIES):
+            if record.ended and reopens:
+                record = replace(record, ended="", requests=[])  # all owners had fulfilled those of before
+            if record.ended:
+                raise UsageError(f"the crawl is over: {SHARED_REASONS.get(record.ended, record.ended)}")
+            changed = replace(how(record), version=record.version + 1)
+            if shared.change_record(changed):
+                return changed
+            record = shared.record() or record
+    finally:
+        shared.close()
+    raise GossamerError("the crawl's record is changed all the time; try again")
+
+
+def ledger_status(url: str) -> LedgerStatus:
+    """Return the status of a crawl on many machines."""
+    shared, record = open_crawl(url)
+    views = shared.nodes()
+    is_alive = any(view.is_live for view in views.values())
+    queued = 0 if is_alive else sum(host.queued for host in SharedCatalog(shared, record).hosts())
+    shared.close()
+    totals = Totals()
+    lines: dict[str, NodeLine] = {}
+    for node, view in views.items():
+        totals.add(view.totals)
+        _add(lines, node.name, view)
+    live = [line for line in lines.values() if line.is_live]
+    reports = [view.status.waiting for view in views.values() if view.is_live]
+    return LedgerStatus(
+        ledger=shown_url(url),
+        state=record.ended or ("no node is alive" if not live else "paused" if record.is_paused else "running"),
+        pages=totals.pages,
+        max_pages=record.budgets.get("pages"),
+        fetches=totals.fetches,
+        errors=totals.errors,
+        bytes=totals.bytes,
+        urls_seen=totals.urls_seen,
+        urls_queued=sum(line.queued for line in live) if is_alive else queued,
+        nodes=sorted(lines.values(), key=lambda line: line.name),
+        waiting=_added(reports),
+        pages_per_second=round(totals.pages / totals.seconds, 2) if totals.seconds else 0.0,
+        recent_pages_per_second=round(sum(line.load.pages_per_second for line in live), 2),
+        bound_by=dict(Counter(line.load.bound_by for line in live if line.load.bound_by)),
+        private_bytes=sum(line.load.private_bytes for line in live),
+        warnings=[f"{line.name}: {each.text}" for line in live for each in line.load.warnings],
+    )
+
+
+def _added(reports: Sequence[Mapping[str, Waiting]]) -> dict[str, Waiting]:
+    """Return what waits for each label, at all nodes together."""
+    found: dict[str, Waiting] = {}
+    for report in reports:
+        for label, part in report.items():
+            before = found.get(label, Waiting())
+            found[label] = Waiting(before.shards + part.shards, before.urls + part.urls)
+    return found
+
+
+def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
+    line = lines.setdefault(name, NodeLine(name, is_live=False, pages=0))
+    line.pages += view.totals.pages
+    if view.is_live:
+        line.is_live = True
+        line.queued = view.status.queued
+        line.in_flight = view.status.in_flight
+        line.restoring = view.status.restoring
+        line.label = view.status.label
+        line.load = view.status.load
+
+
+def render(status: LedgerStatus) -> str:
+    """Return the status for people."""
+    limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
+    errors = percent(status.errors / status.fetches) if status.fetches else "none"
+    is_live = any(line.is_live for line in status.nodes)
+    rows = [
+        ("state", SHARED_REASONS.get(status.state, status.state)),
+        ("pages", f"{count(status.pages)}{limit}" + (f", {status.recent_pages_per_second:.1f}/s" if is_live else "")),
+        ("queued", f"{plural(status.urls_queued, 'URL')} of {count(status.urls_seen)} known"),
+        ("errors", f"{count(status.errors)} of {plural(status.fetches, 'fetch')} ({errors})"),
+        ("volume", f"{size(status.bytes)} received"),
+    ]
+    if status.bound_by:
+        bound = (f"{resource} ({plural(nodes, 'node')})" for resource, nodes in status.bound_by.items())
+        rows.append(("bound by", ", ".join(bound)))
+    if is_live:
+        rows.append(("memory", f"{size(status.private_bytes)} private, all nodes"))
+    rows += [("warning", printable(text)) for text in status.warnings]
+    rows += [("waiting", waiting_for(label, waiting)) for label, waiting in status.waiting.items()]
+    rows += [(f"node {line.name}"[:20], _node(line)) for line in status.nodes if line.is_live or line.pages]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([f"Crawl {printable(status.ledger)}", *(f"  {name:<{width}} {text}" for name, text in rows)])
+
+
+def _node(line: NodeLine) -> str:
+    if not line.is_live:
+        return f"{plural(line.pages, 'page')}; not alive"
+    reading = f", reading {plural(line.restoring, 'shard')}" if line.restoring else ""
+    work = f"{plural(line.queued, 'URL')} queued, {plural(line.in_flight, 'request')} in flight{reading}"
+    label = f"; label {line.label.replace(',', ', ')}" if line.label else ""
+    bound = f"; bound by {line.load.bound_by}: {printable(line.load.evidence)}" if line.load.bound_by else ""
+    memory = f", {size(line.load.private_bytes)} of memory" if line.load.private_bytes else ""
+    return f"{plural(line.pages, 'page')}, {line.load.pages_per_second:.1f}/s, {work}{memory}{label}{bound}"
+
+
+def to_json(status: LedgerStatus) -> str:
+    """Return the status as one JSON object."""
+    return msgspec.json.encode(status).decode()

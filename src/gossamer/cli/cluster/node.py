@@ -1,0 +1,218 @@
+"""What `crawl --ledger` and `join` have in common: a node that joins, crawls, and joins again if its lease was lost."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.cli.cluster.take_over import take_over
+from gossamer.core.cluster.regions import joined_labels, labels_in
+from gossamer.core.ledger.rows import FORMAT, decode_url
+from gossamer.core.url.domains import list_digest
+from gossamer.core.url.forms import url_id
+from gossamer.engine.admission.seed_rules import no_effect, numbered
+from gossamer.fetch.names.countries import open_countries
+from gossamer.model.errors import (
+    EngineUnavailableError,
+    FolderBusyError,
+    LeaseLostError,
+    NodeNameTakenError,
+    UsageError,
+)
+from gossamer.model.state import CrawlRecord, SeedRecord, Terms
+from gossamer.ports.shared_ledger import NodeId, SharedLedger
+from gossamer.reading.node_folders import NODE_FILE
+from gossamer.runtime.cluster.seat import Seat, join
+from gossamer.settings.load import to_toml
+from gossamer.settings.model import Settings
+from gossamer.settings.regions import check_label, regions_of
+from gossamer.settings.seeds import Seed, opened_addresses
+from gossamer.telemetry.summary import SHARED_REASONS
+from gossamer.telemetry.text import printable
+
+RETRY_S = 1.0
+TELL_EVERY_S = 30.0
+PROTOCOL = 1
+
+
+def name_in(url: str) -> str:
+    """Return the name of the crawl in a ledger URL."""
+    return url.partition("?")[0].rpartition("/")[2]
+
+
+class NodeFolder:
+    """The folder of a node, and which node it is."""
+
+    def __init__(self, arguments: argparse.Namespace, crawl: str) -> None:
+        self.crawl = crawl.partition("?")[0]
+        self.name = _checked(arguments.node) if arguments.node else ""
+        self.label = labels_of(arguments)
+        self._incarnation = ""
+        if arguments.out is not None:
+            self.folder = CrawlFolder(arguments.out)
+            self._read_name()
+        self.name = self.name or _new_name()
+        if arguments.out is None:
+            self.folder = CrawlFolder(Path("crawls") / f"{crawl}-{self.name}")
+            self._read_name()
+        self.folder.check_usable()
+
+    def _read_name(self) -> None:
+        stored = self.folder.state / NODE_FILE
+        if stored.is_file():
+            name, _, incarnation = stored.read_text("utf-8").strip().partition(" ")
+            if self.name and name != self.name:
+                raise UsageError(f"{self.folder.path}: the folder of node {name}, not of {self.name}; choose another")
+            self.name = name
+            self._incarnation = incarnation
+
+    def former(self) -> NodeId | None:
+        """Return the last incarnation that used the folder, if its process has ended."""
+        owner = self.folder.owner()
+        if owner is not None:
+            raise FolderBusyError(f"{self.folder.path}: in use by process {owner}; stop that one first")
+        return NodeId(self.name, self._incarnation) if self._incarnation else None
+
+    def record(self, node: NodeId) -> None:
+        """Record which incarnation uses the folder."""
+        self._incarnation = node.incarnation
+        self.folder.state.mkdir(parents=True, exist_ok=True)
+        (self.folder.state / NODE_FILE).write_text(f"{node.name} {node.incarnation}\n", "utf-8")
+
+
+def _checked(name: str) -> str:
+    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise UsageError(f"--node {printable(name)}: expected letters, digits and ._-")
+    return name
+
+
+def _new_name() -> str:
+    host = "".join(each if each.isalnum() else "-" for each in socket.gethostname().partition(".")[0]) or "node"
+    return f"{host}-{secrets.token_hex(2)}"
+
+
+def new_record(settings: Settings, seeds: Sequence[Seed]) -> CrawlRecord:
+    """Return the record of a new crawl."""
+    rules = numbered([], _rules_of(seeds))
+    own_scope = {rule.url for rule in rules if rule.scope}
+    return CrawlRecord(
+        own_terms(),
+        to_toml(settings).encode(),
+        scope=[seed.link.url for seed in seeds if seed.link.url not in own_scope],
+        budgets={} if settings.max_pages is None else {"pages": settings.max_pages},
+        opened=sorted({address for seed in seeds for address in opened_addresses(seed)}),
+        seeds=rules,
+    )
+
+
+def _rules_of(seeds: Sequence[Seed]) -> list[SeedRecord]:
+    return [seed.rules for seed in seeds if seed.rules is not None]
+
+
+def register_seeds(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed]) -> CrawlRecord:
+    """Have the record of a crawl contain seeds with rules of their own, before they are queued; return it."""
+    wanted = _rules_of(seeds)
+    while wanted:
+        known = {each.url for each in record.seeds}
+        new = [each for each in wanted if each.url not in known]
+        rows = shared.look_up([url_id(each.url) for each in new])
+        found = {each.url: decode_url(row) for each, row in zip(new, rows, strict=True) if row is not None}
+        for each in new:
+            if each.url in found:
+                tell_once(f"seed {each.url} {no_effect(each, found[each.url].source.name.lower())}")
+        changed = numbered(record.seeds, [each for each in wanted if each.url not in found])
+        if changed == record.seeds or record.ended:
+            break
+        replaced = replace(record, seeds=changed, version=record.version + 1)
+        if shared.change_record(replaced):
+            return replaced
+        record = shared.record() or record
+    return record
+
+
+@cache
+def tell_once(text: str) -> None:
+    """Tell the operator something about the ledger."""
+    print(f"gossamer: {printable(text, 500)}", file=sys.stderr)
+
+
+def own_terms() -> Terms:
+    """Return what this program's nodes must agree on."""
+    return Terms(PROTOCOL, FORMAT.decode(), list_digest())
+
+
+def labels_of(arguments: argparse.Namespace) -> str:
+    """Return the labels of this node, as the shared ledger has them."""
+    return joined_labels([check_label(label, "--label") for label in arguments.label])
+
+
+def check_countries(settings: Settings) -> None:
+    """Raise if this node cannot find the countries that rules name."""
+    regions = regions_of(settings)
+    if regions is not None and regions.has_countries:
+        open_countries(settings.geoip)
+
+
+def warn_of_labels(label: str, settings: Settings) -> None:
+    """Tell the operator which labels of this node have no effect: one may be misspelled."""
+    regions = regions_of(settings)
+    known = () if regions is None else regions.labels[1:]
+    for each in sorted(labels_in(label) - set(known)):
+        rules = f"its rules have {', '.join(known)}" if known else "it was started without --region"
+        print(f"gossamer: --label {each}: no rule of the crawl names it; {rules}", file=sys.stderr)
+
+
+def take_part(
+    shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float, run_once: Callable[[Seat], int]
+) -> int:
+    """Join, crawl, and join again whenever the lease was lost; return the exit status."""
+    record = take_over(shared, record, place.folder, place.name)
+    while True:
+        seat = _join(shared, record, place, lease_s)
+        if seat.membership.ended:
+            shared.leave(seat.node)
+            print(
+                f"gossamer: the crawl is over: {SHARED_REASONS.get(seat.membership.ended, seat.membership.ended)}",
+                file=sys.stderr,
+            )
+            return 0
+        try:
+            return run_once(seat)
+        except (LeaseLostError, EngineUnavailableError) as error:  # also a server that is away while the run begins
+            print(f"gossamer: {printable(str(error), 500)}; joining again", file=sys.stderr)
+            with suppress(EngineUnavailableError):  # then a node reads it again when it has joined
+                record = shared.record() or record
+
+
+def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float) -> Seat:
+    """Join; wait for the server, and for one lease if a node of this name seems to be alive."""
+    given_up_at = time.monotonic() + 2 * lease_s
+    told_at = float("-inf")
+    while True:
+        try:
+            former = place.former()
+            if former is not None:
+                shared.leave(former)  # its process has ended: nobody else has its folder
+            folder = str(place.folder.path.absolute())
+            own = {"label": place.label, "folder": folder, "crawl": place.crawl}
+            seat = join(shared, record, place.name, **own, lease_s=lease_s)
+        except (EngineUnavailableError, NodeNameTakenError) as error:
+            if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
+                raise
+            if time.monotonic() - told_at >= TELL_EVERY_S:
+                told_at = time.monotonic()
+                print(f"gossamer: {printable(str(error), 500)}; trying again", file=sys.stderr)
+            time.sleep(RETRY_S)
+            continue
+        place.record(seat.node)
+        return seat

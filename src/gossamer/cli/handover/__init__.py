@@ -1,0 +1,1 @@
+"""Verbs that write what was crawled for other programs."""

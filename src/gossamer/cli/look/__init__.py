@@ -1,0 +1,1 @@
+"""Verbs that show what a crawl did: a URL, a host, what is missing or broken."""

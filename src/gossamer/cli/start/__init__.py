@@ -1,0 +1,1 @@
+"""Verbs that begin or continue a crawl: crawl, resume, init, plan."""
