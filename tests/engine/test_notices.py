@@ -30,7 +30,7 @@ def fetched(rules: CrawlRules) -> Bench:
 
 
 def report(bench: Bench, *urls: str) -> NoticeCounts:
-    return bench.crawl.regard_notice([link_to(url) for url in urls], bench.now)
+    return bench.crawl.accept_notice([link_to(url) for url in urls], bench.now)
 
 
 def test_a_known_page_is_due_again_but_not_before_its_shortest_interval() -> None:

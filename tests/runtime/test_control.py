@@ -11,8 +11,9 @@ import pytest
 
 from gossamer.model.events import EventName
 from gossamer.model.records import Order, Result
-from gossamer.runtime.hub import commands as control
-from gossamer.runtime.hub.commands import (
+from gossamer.runtime.hub import control
+from gossamer.runtime.hub.config import HubLimits
+from gossamer.runtime.hub.control import (
     ChangeLimits,
     Command,
     CommitSoon,
@@ -22,7 +23,6 @@ from gossamer.runtime.hub.commands import (
     SetOptOuts,
     Stop,
 )
-from gossamer.runtime.hub.config import HubLimits
 from gossamer.sim.scenarios import many_hosts
 
 from .imagined import LAST_COMMIT, HubRun

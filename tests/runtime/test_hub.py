@@ -17,8 +17,8 @@ from gossamer.model.errors import DiskFullError, GossamerError
 from gossamer.model.events import EventName
 from gossamer.model.figures import RunState
 from gossamer.model.records import Order, Outcome, Result, UrlState
-from gossamer.runtime.hub.commands import Stop
 from gossamer.runtime.hub.config import HubLimits
+from gossamer.runtime.hub.control import Stop
 from gossamer.runtime.hub.hub import GRACE_S, MAX_WORKER_DEATHS
 from gossamer.sim.scenarios import many_hosts
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gossamer.runtime.hub.commands import Command, CommitSoon, SetMemoryWindow
+from gossamer.runtime.hub.control import Command, CommitSoon, SetMemoryWindow
 from gossamer.runtime.watch.memory_control import MemoryControl, MemoryLimits
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 

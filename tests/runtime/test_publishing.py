@@ -15,7 +15,7 @@ from gossamer.ports import Row, SealedChanges
 from gossamer.ports.page_store import PageCopy
 from gossamer.reading.archived_pages import ArchivedPages, stored_page
 from gossamer.reading.folder import CrawlReader
-from gossamer.runtime.hub.commands import Command, Pause, Resume
+from gossamer.runtime.hub.control import Command, Pause, Resume
 from gossamer.runtime.stores.outage import OutageControl
 from gossamer.runtime.stores.publishing import BATCH_PAGES, PublishedCommits, Publisher
 from gossamer.runtime.stores.run_stores import commit_at_once

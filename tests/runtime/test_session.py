@@ -17,7 +17,7 @@ from gossamer.model.events import Event, EventName
 from gossamer.model.figures import Totals
 from gossamer.model.records import UrlState
 from gossamer.model.state import CrawlState
-from gossamer.runtime.hub.commands import Stop
+from gossamer.runtime.hub.control import Stop
 from gossamer.runtime.session.parts import Observer
 from gossamer.runtime.session.session import Session
 from gossamer.settings.load import completed, merged

@@ -31,7 +31,7 @@ from gossamer.model.records import ANSWERED, Link, Order, OrderKind, Outcome, Re
 from gossamer.ports import Catalog, Ledger
 from gossamer.reading.node_folders import one_folder
 from gossamer.reading.why.link_meta import meta_of
-from gossamer.runtime.hub.commands import Pause, Resume, Stop, Wake
+from gossamer.runtime.hub.control import Pause, Resume, Stop, Wake
 from gossamer.runtime.session.parts import Observer
 from gossamer.runtime.session.session import Session
 from gossamer.settings.model import Settings

@@ -34,8 +34,8 @@ from gossamer.model.events import masked_event, masked_text
 from gossamer.model.records import UrlRecord
 from gossamer.reading.archive_access import archive_files
 from gossamer.reading.rank_file import RANK_FILE_NAME
-from gossamer.runtime.hub.commands import Submit
 from gossamer.runtime.hub.config import CommitTargets, HubLimits
+from gossamer.runtime.hub.control import Submit
 from gossamer.runtime.hub.hub import Hub
 from gossamer.runtime.hub.observer import HubObserver, all_of
 from gossamer.runtime.ranks.rank_job import RankJob

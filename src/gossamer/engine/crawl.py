@@ -209,7 +209,7 @@ class Crawl:
         for link in links:
             self.scope.join(link, 0)
 
-    def regard_notice(self, links: Sequence[Link], now: float) -> NoticeCounts:
+    def accept_notice(self, links: Sequence[Link], now: float) -> NoticeCounts:
         """Fetch pages again that are said to have changed, and new ones if the rules allow it. Call after `restore`."""
         counts = self._notices.regard(links, now)
         self._commands.run(now)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gossamer.core.frontier import effects as frontier_io
+from gossamer.core.frontier import effects
 from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.links.requisite import is_requisite
 from gossamer.core.url.identity import host_id
@@ -56,22 +56,22 @@ class FrontierCommands:
                 self._run_one(command, now)
         return has_run
 
-    def _run_one(self, command: frontier_io.Command, now: float) -> None:
+    def _run_one(self, command: effects.Command, now: float) -> None:
         hosts = self._parts.hosts
         match command:
-            case frontier_io.Resolve(host):
+            case effects.Resolve(host):
                 self.resolves.append(host)
-            case frontier_io.ReadQueue(host, after, count):
+            case effects.ReadQueue(host, after, count):
                 self._frontier.read_queue(host, self._ledger.read_queue(host_id(host), after, count), count, now)
-            case frontier_io.ReadRules(host, origin):
+            case effects.ReadRules(host, origin):
                 self.work += hosts.restore_rules(host, origin, now)
-            case frontier_io.LoadHost(host):
+            case effects.LoadHost(host):
                 hosts.load(hosts.record(host, now), now)
-            case frontier_io.SwapIn(count):
+            case effects.SwapIn(count):
                 self.work += hosts.swap_in(count, now)
-            case frontier_io.SwapOut(record, until):
+            case effects.SwapOut(record, until):
                 hosts.swap_out(record, until)
-            case frontier_io.KillQueue(record):
+            case effects.KillQueue(record):
                 seeds = self._parts.revisits.queued_seeds(record.name)
                 for _ in range(self._parts.removal.kill_queue(command, now)):
                     self._parts.first_pass.fail(record.name, now)

@@ -1,6 +1,6 @@
 """What happens now, for those who look: figures every second, and the newest fetches and errors.
 
-One task reads for all lookers, and only while there are some. A looker has a queue of `MAX_WAITING` messages; if that
+One task reads for all lookers, and only while there are some. A viewer has a queue of `MAX_WAITING` messages; if that
 is full, it reads too slowly and is dropped, so nothing here grows. A turn reads at most `MAX_TURN_BYTES` of events and
 sends at most `MAX_LINES` of them; how many were left out is part of the message.
 """
@@ -150,7 +150,7 @@ class EventTail:
         return None
 
 
-class _Looker:
+class _Viewer:
     """Somebody who looks."""
 
     def __init__(self, query: EventsQuery) -> None:
@@ -173,7 +173,7 @@ class Live:
     def __init__(self, source: Source, status: Status) -> None:
         self._source = source
         self._status = status
-        self._lookers: list[_Looker] = []
+        self._viewers: list[_Viewer] = []
         self._somebody = asyncio.Event()
         self._tails: dict[Path, EventTail] = {}
 
@@ -192,61 +192,61 @@ class Live:
 
     async def look(self, query: EventsQuery) -> Response:
         """Return what happens, as it happens."""
-        if len(self._lookers) >= MAX_LOOKERS:
+        if len(self._viewers) >= MAX_LOOKERS:
             raise ApiError(503, f"{MAX_LOOKERS} others look already; close some of their pages")
-        looker = _Looker(query)
-        self._lookers.append(looker)
+        viewer = _Viewer(query)
+        self._viewers.append(viewer)
         self._somebody.set()
-        return Response(200, self._messages(looker), EVENT_STREAM, [("X-Accel-Buffering", "no")], NOTHING)
+        return Response(200, self._messages(viewer), EVENT_STREAM, [("X-Accel-Buffering", "no")], NOTHING)
 
-    async def _messages(self, looker: _Looker) -> AsyncGenerator[bytes, None]:
+    async def _messages(self, viewer: _Viewer) -> AsyncGenerator[bytes, None]:
         try:
             yield b"retry: 2000\n\n"
-            while not looker.is_dropped:
-                message = await looker.messages.get()
+            while not viewer.is_dropped:
+                message = await viewer.messages.get()
                 if message is None:
                     return
                 yield message
         finally:
-            looker.is_dropped = True
-            looker.left.set()
+            viewer.is_dropped = True
+            viewer.left.set()
             self._forget_dropped()
 
     def _forget_dropped(self) -> None:
         """Forget who has gone, and who never came: a connection can end before its stream begins."""
-        self._lookers = [looker for looker in self._lookers if not looker.is_dropped]
-        if not self._lookers:
+        self._viewers = [viewer for viewer in self._viewers if not viewer.is_dropped]
+        if not self._viewers:
             self._somebody.clear()
 
     async def end(self) -> None:
         """Send the last figures, say that the page ends, and end all streams. Waits shortly for those who read."""
-        if not self._lookers:
+        if not self._viewers:
             return
         self._source.forget_figures()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_WITHIN_S):
                 await self._send_figures()
         is_running, _ = await self._status.place()
-        for looker in self._lookers:
-            looker.send(_message("end", PageEnd(is_running)))
+        for viewer in self._viewers:
+            viewer.send(_message("end", PageEnd(is_running)))
             with suppress(asyncio.QueueFull):
-                looker.messages.put_nowait(None)
+                viewer.messages.put_nowait(None)
         with suppress(TimeoutError):
             async with asyncio.timeout(END_WITHIN_S):
-                for looker in list(self._lookers):
-                    await looker.left.wait()
+                for viewer in list(self._viewers):
+                    await viewer.left.wait()
 
     async def run(self) -> None:
         """Read for all lookers, for ever."""
         figures_at = 0.0
         while True:
-            if not self._lookers:
+            if not self._viewers:
                 await self._somebody.wait()
                 figures_at = 0.0
             if time.monotonic() >= figures_at:
                 figures_at = time.monotonic() + FIGURES_S
                 await self._send_figures()
-            if any(looker.query.show != "none" for looker in self._lookers):
+            if any(viewer.query.show != "none" for viewer in self._viewers):
                 await self._send_events()
             self._forget_dropped()
             await asyncio.sleep(TURN_S)
@@ -258,12 +258,12 @@ class Live:
             message = _message("trouble", {"error": str(error)})
         except Exception as error:  # whatever it is, the next turn may be better
             message = _message("trouble", {"error": fault("figures", error)})
-        for looker in self._lookers:
-            looker.send(message)
+        for viewer in self._viewers:
+            viewer.send(message)
 
     async def _send_events(self) -> None:
-        lookers = [looker for looker in self._lookers if looker.query.show != "none"]  # those who come now wait a turn
-        has_new = any(looker.is_new for looker in lookers)
+        lookers = [viewer for viewer in self._viewers if viewer.query.show != "none"]  # those who come now wait a turn
+        has_new = any(viewer.is_new for viewer in lookers)
         try:
             events, skipped = await self._source.run(self._read)
             before = await self._source.run(self._before) if has_new else []
@@ -274,12 +274,12 @@ class Live:
             return
         lines = list(map(_line, events))
         lines_before = list(map(_line, before))
-        for looker in lookers:
-            wanted = [line for line in (lines_before if looker.is_new else lines) if _matches(line, looker.query)]
-            left_out = 0 if looker.is_new else max(0, len(wanted) - MAX_LINES) + skipped // BYTES_PER_EVENT
-            looker.is_new = False
+        for viewer in lookers:
+            wanted = [line for line in (lines_before if viewer.is_new else lines) if _matches(line, viewer.query)]
+            left_out = 0 if viewer.is_new else max(0, len(wanted) - MAX_LINES) + skipped // BYTES_PER_EVENT
+            viewer.is_new = False
             if wanted or left_out:
-                looker.send(_message("events", EventBatch(wanted[-MAX_LINES:], left_out)))
+                viewer.send(_message("events", EventBatch(wanted[-MAX_LINES:], left_out)))
 
     def _before(self) -> list[Event]:
         return sorted((event for tail in self._tails.values() for event in tail.before()), key=lambda event: event.ts)

@@ -56,7 +56,7 @@ _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg"
 
 
 # What a crawl that does not run cannot be told: the rest is kept for its next run.
-_OF_A_RUN = (PauseCrawl, ResumeCrawl, StopCrawl, RetryLetters, ReleasePattern)
+_NEEDS_A_RUNNING_CRAWL = (PauseCrawl, ResumeCrawl, StopCrawl, RetryLetters, ReleasePattern)
 
 
 _OF_A_STATE = (PauseCrawl, ResumeCrawl, StopCrawl, UnblockNames, ReleasePattern)  # if refused, another state allows it
@@ -114,7 +114,7 @@ class Api:
         if isinstance(command, AddSeeds) and not any(seed.strip() for seed in command.seeds):
             raise ApiError(400, "seeds: expected at least one URL or domain")
         is_running, name = await self.status.place()
-        if not is_running and isinstance(command, _OF_A_RUN):
+        if not is_running and isinstance(command, _NEEDS_A_RUNNING_CRAWL):
             raise ApiError(409, f"the crawl does not run; {_instead(command, shlex.quote(name))}")
         how = "over the API" if "authorization" in request.headers else "on the page"
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.core.frontier.outstanding import OutstandingOrder
-from gossamer.core.politeness import pace as politeness
+from gossamer.core.politeness import pace
 from gossamer.model.figures import is_error
 from gossamer.model.records import HostRecord, Outcome, Result
 
@@ -17,11 +17,11 @@ def count_fetch(record: HostRecord, result: Result, now: float, *, is_robots: bo
         record.errors += is_error(result.outcome, is_robots=is_robots)
     record.last_fetch_at = now
     if result.status >= 500:
-        politeness.count_server_error(record, now)
+        pace.count_server_error(record, now)
     record.bytes += result.wire_bytes
     if result.first_byte_at > result.sent_at > 0:
-        politeness.record_latency(record, result.first_byte_at - result.sent_at)
-    politeness.record_result(record, result, now)
+        pace.record_latency(record, result.first_byte_at - result.sent_at)
+    pace.record_result(record, result, now)
 
 
 def set_pace(out: OutstandingOrder, asked_at: float) -> None:

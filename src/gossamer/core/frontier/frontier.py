@@ -36,7 +36,7 @@ from gossamer.core.politeness.address_crowds import CROWDED, AddressCrowds
 from gossamer.core.politeness.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.politeness.pace import Pace, PaceRule
 from gossamer.core.politeness.shared_addresses import SharedAddresses
-from gossamer.core.robots import answers as robots_state
+from gossamer.core.robots import answers
 from gossamer.core.robots.cache import RobotsCache
 from gossamer.core.robots.requests import RobotsRequests, first_wait_s, unpark_for
 from gossamer.core.url.identity import shard_of
@@ -259,7 +259,7 @@ class Frontier:
         record.errors += 1
         if outcome is Outcome.DNS_FAILED:
             record.robots_tries += 1
-            ban = robots_state.unreachable(record.robots_tries, first_wait_s(host, self._limits), now)
+            ban = answers.unreachable(record.robots_tries, first_wait_s(host, self._limits), now)
             record.parked_until = ban.expires_at
             record.park_reason = error
         else:
@@ -335,7 +335,7 @@ class Frontier:
     def next_order(self, now: float, *, beyond_limits: bool = False) -> Order | None:
         """Return the request to make now, or None. Call `take_commands` before, and again after None.
 
-        With `beyond_limits` only what no limit of pages concerns: requisites, and known URLs.
+        With `beyond_limits` only what does not count against the limit on pages: requisites, and known URLs.
         """
         for host in self._bench.due(now):
             self._reschedule(host, now)

@@ -14,7 +14,7 @@ from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.frontier.outstanding import Outstanding, OutstandingOrder
 from gossamer.core.frontier.visits import Visits
 from gossamer.core.frontier.workbench import HostSlot, HostState, RobotsRequest
-from gossamer.core.robots import answers as robots_state
+from gossamer.core.robots import answers
 from gossamer.core.robots.cache import AT_ONCE_BYTES, RobotsCache
 from gossamer.core.robots.match import RobotsDecision
 from gossamer.core.robots.rules import RobotsRules
@@ -61,8 +61,8 @@ class OrderMaker:
     def order_for(self, host: HostSlot, now: float, *, beyond_limits: bool = False) -> Order | None:
         """Make an order at a host whose turn it is; None if something else must come first.
 
-        Of what is new and what is due again, the new comes first; unless only what no limit of pages concerns is
-        wanted: what is known, and requisites.
+        Of what is new and what is due again, the new comes first; unless only what does not count against the limit on
+        pages is wanted: what is known, and requisites.
         """
         if host.record.addresses_until <= now:
             self._look_up(host)
@@ -79,7 +79,7 @@ class OrderMaker:
         origin = origin_of(url.url)
         robots = host.origins.get(origin)
         if robots is None or robots.expires_at <= now:
-            asked = host.origins[origin] = robots_state.asked_again(robots)
+            asked = host.origins[origin] = answers.asked_again(robots)
             request = RobotsRequest(origin, origin + "/robots.txt", 0, asked.etag, asked.last_modified)
             return self._order_robots(host, request, now)
         rules = robots.rules

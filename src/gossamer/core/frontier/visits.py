@@ -1,6 +1,6 @@
 """Known URLs that are due again: which hosts have some in memory, and is it their turn or that of new URLs?
 
-With the requisites of pages, which are queued, they are what no limit of pages concerns.
+With the requisites of pages, which are queued, they do not count against the limit on pages.
 
 The engine reads them from the ledger when they are due (`engine/revisit/revisiting`); here they wait for their host's
 turn, under the same rules as everything else: pace, robots.txt, addresses. They are in no queue and in no budget of

@@ -15,7 +15,7 @@ from gossamer.core.frontier.host_table import HostTable
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.frontier.workbench import HostSlot, OriginRules, RobotsRequest
 from gossamer.core.politeness.pace import Pace
-from gossamer.core.robots import answers as robots_state
+from gossamer.core.robots import answers
 from gossamer.core.robots.cache import AT_ONCE_BYTES, REREAD_S_PER_BYTE, RobotsCache
 from gossamer.core.robots.rules import ALLOW_ALL, RobotsRules
 from gossamer.core.url.forms import host_of, origin_of
@@ -60,7 +60,7 @@ class RobotsRequests:
             host.robots_requests.append(request)
             return
         owner = self._table.hosts.get(host_of(request.origin + "/"))
-        if result.outcome is Outcome.REDIRECT and request.hops < robots_state.MAX_ROBOTS_HOPS:
+        if result.outcome is Outcome.REDIRECT and request.hops < answers.MAX_ROBOTS_HOPS:
             following = RobotsRequest(request.origin, result.redirect_to, request.hops + 1)
             if self._is_foreign(following.url) or self._is_drained(following.url):
                 self._ask_elsewhere(following, owner, effects, now)
@@ -111,11 +111,11 @@ class RobotsRequests:
 
     def _apply(self, owner: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
         last = owner.origins.get(request.origin)
-        rules = robots_state.rules_from(result, self.cache.read)
+        rules = answers.rules_from(result, self.cache.read)
         effects.fallbacks = _https_fallbacks(owner, request, result)
         self._counts.enqueue(owner.record, -len(effects.fallbacks))
         if result.outcome is Outcome.NOT_MODIFIED and last is not None and last.rules is not None:
-            effects.robots = owner.origins[request.origin] = robots_state.renewed(last, now)
+            effects.robots = owner.origins[request.origin] = answers.renewed(last, now)
         else:
             effects.robots = self._learn(owner, request.origin, rules, result, now)
         if effects.robots.is_unreachable and not effects.fallbacks:
@@ -172,17 +172,17 @@ class RobotsRequests:
     ) -> OriginRules:
         if rules is not None:
             owner.record.robots_tries = 0
-            state = robots_state.known(rules, result, now)
+            state = answers.known(rules, result, now)
         elif self._limits.is_unreachable_robots_allowed or owner.name in self._limits.own_hosts:
-            state = OriginRules(rules=ALLOW_ALL, expires_at=now + robots_state.UNREACHABLE_TTL_S)
+            state = OriginRules(rules=ALLOW_ALL, expires_at=now + answers.UNREACHABLE_TTL_S)
         else:
             owner.record.robots_tries += 1
             tries = owner.record.robots_tries
             wait_s = first_wait_s(owner, self._limits)
             if result.outcome is Outcome.TLS_ERROR:  # a certificate does not change within minutes
-                tries = max(tries, robots_state.QUICK_TRIES + 1)
-            ban = robots_state.unreachable(tries, wait_s, now, result.retry_after_s)
-            state = robots_state.last_good_copy(owner.origins.get(origin), ban, now) or ban
+                tries = max(tries, answers.QUICK_TRIES + 1)
+            ban = answers.unreachable(tries, wait_s, now, result.retry_after_s)
+            state = answers.last_good_copy(owner.origins.get(origin), ban, now) or ban
             if owner.record.parked_until <= now:  # else the host itself asked for it, or fails: for all its origins
                 owner.record.park_reason = f"{UNREACHABLE}: {result.outcome}: {result.error}".rstrip(": ")
         owner.origins[origin] = state

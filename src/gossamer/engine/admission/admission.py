@@ -331,10 +331,10 @@ class Admission:
         return {
             url.id: "hosts_per_domain"
             for url in strangers
-            if url.id not in refused and self._is_one_too_many(url, added)
+            if url.id not in refused and self._exceeds_budget(url, added)
         }
 
-    def _is_one_too_many(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
+    def _exceeds_budget(self, url: QueuedUrl, added: dict[str, set[str]]) -> bool:
         name = registrable_domain(url.host)
         if name == url.host or self._ledger.host(url.host) is not None:
             return False

@@ -35,8 +35,8 @@ from gossamer.ports.shared_ledger import Commit, KnownBefore
 from gossamer.reading.cluster_catalog import SharedCatalog
 from gossamer.reading.host_states import HostTally
 from gossamer.runtime.cluster.seat import Seat
-from gossamer.runtime.hub import commands as control
-from gossamer.runtime.hub.commands import Submit
+from gossamer.runtime.hub import control
+from gossamer.runtime.hub.control import Submit
 from gossamer.runtime.session.clock import lease_clock
 from gossamer.telemetry.text import waiting_for
 

@@ -5,7 +5,7 @@ commits everything that happened about once per second (or every 2,000 pages): a
 ledger transaction is written, in threads, so that the event loop never waits for a disk. Only one commit runs at a
 time.
 
-A running crawl is controlled by commands (`runtime/hub/commands`). A turn of the hub (`_pump`) applies the commands in
+A running crawl is controlled by commands (`runtime/hub/control`). A turn of the hub (`_pump`) applies the commands in
 order, then makes orders. A stop (a signal, a limit) makes no new orders, waits at most 5 s for requests in flight,
 returns the rest to the queue, and commits.
 
@@ -29,7 +29,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.model.errors import GossamerError, as_our_error
 from gossamer.model.figures import RunState
 from gossamer.model.records import Outcome, Result
-from gossamer.runtime.hub import commands as control
+from gossamer.runtime.hub import control
 from gossamer.runtime.hub.config import CommitTargets, HubLimits
 from gossamer.runtime.hub.costly_results import COSTLY_ROBOTS_BYTES, CostlyResults
 from gossamer.runtime.hub.observer import HubObserver

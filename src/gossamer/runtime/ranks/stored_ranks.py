@@ -12,7 +12,7 @@ from pathlib import Path
 from gossamer.engine.crawl import Crawl
 from gossamer.model.errors import GossamerError
 from gossamer.reading.rank_file import RankHead, read_head, read_ranks
-from gossamer.runtime.hub.commands import SetRanks, Submit
+from gossamer.runtime.hub.control import SetRanks, Submit
 from gossamer.runtime.watch.warning_log import WarningLog
 
 BATCHES_PER_COMMIT = 20  # so that changes do not fill the memory

@@ -17,7 +17,7 @@ from gossamer.core.url.forms import host_of, url_id
 from gossamer.engine.admission.rereading import Rereading
 from gossamer.model.errors import StoreUnavailableError
 from gossamer.model.records import Order, Result, UrlId, UrlRecord
-from gossamer.runtime.hub.commands import CommitSoon, Submit
+from gossamer.runtime.hub.control import CommitSoon, Submit
 from gossamer.runtime.recovery.stored_results import ReadingRules, result_of
 from gossamer.runtime.watch.crash import Crash, crash_of
 from gossamer.runtime.watch.warning_log import WarningLog

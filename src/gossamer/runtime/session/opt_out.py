@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gossamer.core.url.forms import canonical, host_of
-from gossamer.runtime.hub.commands import SetOptOuts, Submit
+from gossamer.runtime.hub.control import SetOptOuts, Submit
 
 FILE_NAME = "blocked.txt"
 LOOK_INTERVAL_S = 1.0

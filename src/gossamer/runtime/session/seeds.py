@@ -63,7 +63,7 @@ class RunSeeds:
         state.reported_urls = []
         for first in range(0, len(reported), NOTICES_AT_ONCE):
             urls = reported[first : first + NOTICES_AT_ONCE]
-            queued += self._crawl.regard_notice([link_to(url) for url in urls], self._now()).new
+            queued += self._crawl.accept_notice([link_to(url) for url in urls], self._now()).new
         return queued
 
     def add(self, lines: Sequence[str], meta: bytes = b"") -> int:

@@ -2,7 +2,7 @@
 
     open()      lock the folder, recover what a dead process left, queue the seeds
     run()       crawl to the end; the folder is complete on return
-    submit()    a command for the crawl (`runtime/hub/commands`), also before it runs
+    submit()    a command for the crawl (`runtime/hub/control`), also before it runs
 
 A session is used once. It owns the folder from `open` until `run` returns. Its parts are built by
 `assembly`, and not changed afterwards.
@@ -32,7 +32,7 @@ from gossamer.model.figures import RunState
 from gossamer.model.records import Outcome
 from gossamer.model.state import CrawlRecord, OperatorRequest
 from gossamer.report.build import write_report
-from gossamer.runtime.hub.commands import Command, Pause
+from gossamer.runtime.hub.control import Command, Pause
 from gossamer.runtime.recovery.recovery import Recovery
 from gossamer.runtime.session.control_socket import served
 from gossamer.runtime.session.parts import RunPlan, RunServices, RunStorage

@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
-from gossamer.runtime.hub.commands import Stop, Submit
+from gossamer.runtime.hub.control import Stop, Submit
 from gossamer.telemetry.text import printable
 
 try:

@@ -33,7 +33,7 @@ from gossamer.model.figures import RunState
 from gossamer.model.records import Link, Outcome
 from gossamer.model.state import ALL_PATTERNS, CrawlRecord, OperatorRequest
 from gossamer.reading.host_states import left_alone
-from gossamer.runtime.hub import commands as control
+from gossamer.runtime.hub import control
 from gossamer.runtime.hub.hub import Hub
 from gossamer.runtime.session.opt_out import OptOutWatch, name_in
 from gossamer.settings.changes import described, with_command
@@ -140,7 +140,7 @@ class Steering:
         if bad:
             counts.refused["not_a_url"] = bad
         for first in range(0, len(links), NOTICES_AT_ONCE):
-            counts.add(crawl.regard_notice(links[first : first + NOTICES_AT_ONCE], self._steered.now()))
+            counts.add(crawl.accept_notice(links[first : first + NOTICES_AT_ONCE], self._steered.now()))
             await asyncio.sleep(0)
         self._steered.hub.submit(control.Wake())
         await self._durable()

@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from gossamer.model.errors import StoreUnavailableError
-from gossamer.runtime.hub.commands import Command, Pause, Resume
+from gossamer.runtime.hub.control import Command, Pause, Resume
 from gossamer.runtime.stores.store_stats import StoreStats
 
 PAUSED_BY = "store"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gossamer.model.records import UrlId
-from gossamer.runtime.hub.commands import Submit
+from gossamer.runtime.hub.control import Submit
 from gossamer.runtime.hub.observer import OnResult, all_of
 from gossamer.runtime.recovery.recovery import OnFinished
 from gossamer.runtime.stores.outage import OutageControl

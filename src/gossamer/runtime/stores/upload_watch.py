@@ -14,7 +14,7 @@ from time import monotonic
 from msgspec import Struct
 
 from gossamer.model.errors import StoreUnavailableError
-from gossamer.runtime.hub.commands import Pause, Resume, Submit
+from gossamer.runtime.hub.control import Pause, Resume, Submit
 from gossamer.runtime.stores.uploads import PageUploads
 from gossamer.telemetry.text import count, size
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from gossamer.engine.crawl import Crawl
-from gossamer.runtime.hub.commands import CommitSoon, SetMemoryWindow, Submit
+from gossamer.runtime.hub.control import CommitSoon, SetMemoryWindow, Submit
 from gossamer.runtime.watch import vitals
 from gossamer.settings.budget import shown
 
