@@ -168,7 +168,8 @@ class ArchiveWriter:
             self._current = None
 
     def _open(self, date: float) -> _OpenFile:
-        stamp = strftime("%Y%m%d%H%M%S", gmtime(date))
+        # By the millisecond: two crawls that begin in the same second must not take each other's files for their own.
+        stamp = f"{strftime('%Y%m%d%H%M%S', gmtime(date))}{int(date * 1000) % 1000:03d}"
         while True:
             name = f"{self._prefix}-{stamp}-{self._worker:02d}-{self._serial:05d}.warc.gz"
             self._serial += 1
