@@ -30,7 +30,7 @@ def test_nothing_is_touched_before_the_first_write(tmp_path: Path) -> None:
 def test_a_file_is_open_until_it_is_closed(tmp_path: Path) -> None:
     archive = writer(tmp_path, worker=3)
     archived = archive.write(exchange(), date=NOW)
-    assert archived.span.file == "TEST-20231114221320000-03-00000.warc.gz"
+    assert archived.span.file == "TEST-20231114221320123-03-00000.warc.gz"
     assert names(tmp_path) == [archived.span.file + ".open"]
     archive.sync()
     assert names(tmp_path) == [archived.span.file + ".open"]

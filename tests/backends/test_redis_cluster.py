@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gossamer.backends.redis.calls import Argument
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
 from gossamer.backends.redis.cluster_ledger import JOURNAL_COMMITS, RedisClusterLedger
-from gossamer.backends.redis.ranges import RANGES, KeyRanges, journals_of
+from gossamer.backends.redis.ranges import RANGES, KeyRanges, journals_of, of_shard
 from gossamer.core.cluster.record_additions import Additions
 from gossamer.core.url.identity import SHARD_COUNT
 from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
@@ -335,12 +335,15 @@ def test_a_commit_costs_a_script_per_range_one_per_server_and_one(servers: Redis
     assert scripts_run(servers) - before == len(servers.servers) + 1 + APPLIED
 
 
-def test_what_a_crawl_stores_is_on_all_servers(servers: RedisClusterServers, crawl: Crawl) -> None:
+def test_what_a_crawl_stores_is_on_the_servers_of_its_ranges(servers: RedisClusterServers, crawl: Crawl) -> None:
     ledger = crawl.ledger()
     ledger.commit(A, commit(1, joined(ledger, A), "one"))
+    of_ranges = [servers.server_of(crawl.keys.prefix(of_shard(shard))) for shard in SHARDS]
+    assert any(server is not of_ranges[0] for server in of_ranges)
     for server in servers.servers:
         client: Any = server.client()
-        assert any(client.scan_iter(f"gossamer:{crawl.name}:*:queue:*", count=10_000))
+        rows = list(client.scan_iter(f"gossamer:{crawl.name}:*:queue:*", count=10_000))
+        assert bool(rows) == any(each is server for each in of_ranges)
         client.close()
 
 
