@@ -132,7 +132,8 @@ async def served(
         try:
             if len(open_connections) < MAX_CONNECTIONS or _close_idlest(open_connections):
                 connection = open_connections[task] = _Connection(reader, writer, answer, max_body_bytes)
-                with suppress(OSError, TimeoutError, h11.ProtocolError):
+                # A cancelled handler closes its connection; some 3.12 print a traceback if it ends as cancelled.
+                with suppress(OSError, TimeoutError, h11.ProtocolError, asyncio.CancelledError):
                     await connection.serve()
                     writer.close()  # once what is left was sent
                     async with asyncio.timeout(WRITE_WITHIN_S):
