@@ -72,7 +72,7 @@ structure: .venv/dev  ## count modules, lines and the like (ARGS="FOLDER ..." fo
 reference: .venv/dev  ## write the pages of the documentation that are made from the program
 	@$(BIN)/python packaging/docs_reference.py
 
-screenshot: .venv/dev  ## take the picture of the live page in docs/, with chromium and chromedriver (make engines)
+screenshot: .venv/dev  ## take the picture of the dashboard in docs/, with chromium and chromedriver (make engines)
 	@$(BIN)/python packaging/screenshot.py
 
 check: lint types layers docs test  ## run lint, types, layers, docs and tests; .ci/run does so in a fresh clone, too

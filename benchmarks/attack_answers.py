@@ -16,13 +16,13 @@ import brotli
 import zstandard
 from msgspec import Struct
 
-from gossamer.model.records import OrderKind
+from gossamer.model.records import FetchKind
 
 MAX_BYTES = {
-    OrderKind.PAGE: 5_000_000,
-    OrderKind.ROBOTS: 1 << 20,
-    OrderKind.SITEMAP: 50_000_000,
-    OrderKind.REQUISITE: 5_000_000,
+    FetchKind.PAGE: 5_000_000,
+    FetchKind.ROBOTS: 1 << 20,
+    FetchKind.SITEMAP: 50_000_000,
+    FetchKind.REQUISITE: 5_000_000,
 }
 MAX_MADE_BYTES = 60_000_000  # decoded; what exceeds a limit must be cut by it
 MAX_HEADER_BYTES = 64_000
@@ -218,8 +218,8 @@ HEADER = (
     *("<", ">", "</a>", ";", ",", " ", "rel=", '"', "next", "canonical", '<a>; rel="next"', "=", "\\", "noindex", ":"),
     *("unavailable_after: ", "a", "é", "\t", "url=", "0;", "charset=", "text/html;", "%41", "../", "2020-01-01"),
 )
-FRAGMENTS = {OrderKind.ROBOTS: ROBOTS, OrderKind.SITEMAP: XML, OrderKind.REQUISITE: CSS}
-KINDS = {OrderKind.PAGE: 5, OrderKind.ROBOTS: 2, OrderKind.SITEMAP: 3, OrderKind.REQUISITE: 1}  # and how often
+FRAGMENTS = {FetchKind.ROBOTS: ROBOTS, FetchKind.SITEMAP: XML, FetchKind.REQUISITE: CSS}
+KINDS = {FetchKind.PAGE: 5, FetchKind.ROBOTS: 2, FetchKind.SITEMAP: 3, FetchKind.REQUISITE: 1}  # and how often
 CHARSETS = ("utf-8", "utf-8", "utf-8", "latin-1", "shift_jis", "utf-16-le", "gb18030")
 HEADERS = (
     "link",
@@ -251,7 +251,7 @@ class Answer(Struct, frozen=True):
     """What a server sends."""
 
     seed: int
-    kind: OrderKind
+    kind: FetchKind
     headers: list[tuple[str, str]]
     body: bytes  # on the wire
     paths: list[str]  # that a robots.txt is asked about
@@ -273,7 +273,7 @@ def answer_of(seed: int) -> Answer:
     """Return the answer of a seed."""
     source = random.Random(seed)
     kind = source.choices(list(KINDS), list(KINDS.values()))[0]
-    is_pdf = kind is OrderKind.PAGE and source.random() < 0.2
+    is_pdf = kind is FetchKind.PAGE and source.random() < 0.2
     fragments = PDF if is_pdf else FRAGMENTS.get(kind, MARKUP)
     content, made_of = _body(source, fragments, MAX_BYTES[kind])
     if is_pdf:

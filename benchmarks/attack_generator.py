@@ -41,7 +41,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.errors import GossamerError
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.ports.page_sink import FetchedPage
 from gossamer.runtime.hub.costly_results import COSTLY_ROBOTS_BYTES
 from gossamer.runtime.watch.crash import Crash
@@ -123,7 +123,7 @@ def read(answer: Answer) -> Steps:
     rules = RULES[answer.seed % len(RULES)]
     exchange = Exchange(URL, Outcome.OK, status=200, headers=answer.headers, body=answer.body, content=answer.body)
     exchange.response_head = answer.head
-    order = Order(1, answer.kind, URL, link_to(URL).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+    task = FetchTask(1, answer.kind, URL, link_to(URL).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
     def decode_body() -> None:
         decoded = decode(answer.body, answer.codings, MAX_BYTES[answer.kind])
@@ -132,10 +132,10 @@ def read(answer: Answer) -> Steps:
     is_coded = bool(answer.codings and answer.body)
     if is_coded:
         steps.run("decoding", decode_body, is_in_thread=is_slow(answer.body, answer.codings))
-    is_big = answer.kind is not OrderKind.ROBOTS and _worker()._is_slow(exchange)
-    result = steps.run("parsing", lambda: read_answer(order, exchange, rules), is_in_thread=is_big)
-    store(FetchedPage(order, exchange), result, steps, is_big=is_big)
-    if answer.kind is OrderKind.ROBOTS:
+    is_big = answer.kind is not FetchKind.ROBOTS and _worker()._is_slow(exchange)
+    result = steps.run("parsing", lambda: read_answer(task, exchange, rules), is_in_thread=is_big)
+    store(FetchedPage(task, exchange), result, steps, is_big=is_big)
+    if answer.kind is FetchKind.ROBOTS:
         cache = RobotsCache(FrontierLimits(), "gossamer")
         reader = cache.reader()
         if len(result.robots) > COSTLY_ROBOTS_BYTES:
@@ -144,7 +144,7 @@ def read(answer: Answer) -> Steps:
         read = steps.run("reading robots.txt", lambda: cache.read(result.robots))
         for path in answer.paths:
             steps.run_slice("deciding by robots.txt", lambda path=path: read.decide(path))  # type: ignore[misc]
-    elif answer.kind is not OrderKind.REQUISITE:
+    elif answer.kind is not FetchKind.REQUISITE:
         record(answer.kind, result, steps)
     return steps
 
@@ -160,21 +160,21 @@ def store(page: FetchedPage, result: Result, steps: Steps, *, is_big: bool) -> N
         sink.close()
 
 
-def record(kind: OrderKind, result: Result, steps: Steps) -> None:
+def record(kind: FetchKind, result: Result, steps: Steps) -> None:
     """Record a result in a new crawl, and let it do what follows."""
     crawl, driver = Scenario(ImaginedSites(), [URL]).prepare()
-    now, order = driver.now, None
-    while order is None:
+    now, task = driver.now, None
+    while task is None:
         for each in _turn(crawl, now):
             if each.kind is kind:
-                order = each
-            elif each.kind is OrderKind.ROBOTS:
-                listed = b"Sitemap: http://a.test/sitemap.xml" if kind is OrderKind.SITEMAP else b""
+                task = each
+            elif each.kind is FetchKind.ROBOTS:
+                listed = b"Sitemap: http://a.test/sitemap.xml" if kind is FetchKind.SITEMAP else b""
                 crawl.complete(Result(each.id, Outcome.OK, status=200, robots=listed), now)
             else:
                 crawl.complete(Result(each.id, Outcome.CLIENT_ERROR, status=404), now)
         now += 1.0
-    result.order_id = order.id
+    result.task_id = task.id
     steps.run("recording", lambda: crawl.complete(result, now))
     for _ in range(MAX_TURNS):
         steps.run_slice("a turn", lambda: _turn(crawl, now))
@@ -182,11 +182,11 @@ def record(kind: OrderKind, result: Result, steps: Steps) -> None:
             break
 
 
-def _turn(crawl: Crawl, now: float) -> list[Order]:
-    orders = crawl.orders(now)
+def _turn(crawl: Crawl, now: float) -> list[FetchTask]:
+    tasks = crawl.tasks(now)
     for host in crawl.take_resolves():
         crawl.learn_address(host, ("127.0.0.1",), now + 3600.0, now)
-    return orders
+    return tasks
 
 
 @cache
@@ -197,12 +197,12 @@ def _worker() -> Worker:
 
 
 class NobodyListens:
-    """Receives nothing: no order is started."""
+    """Receives nothing: no task is started."""
 
     def on_result(self, result: Result) -> None:
         """Ignore it."""
 
-    def on_sent(self, order_id: int, sent_at: float) -> None:
+    def on_sent(self, task_id: int, sent_at: float) -> None:
         """Ignore it."""
 
     def on_failure(self, error: GossamerError) -> None:

@@ -175,7 +175,8 @@ def targets(path: str, content: bytes) -> set[str]:
     for node in tree.css(_LINK_SELECTOR):
         href = node.attributes.get(_LINKS[node.tag or ""]) or ""
         if node.tag == "meta":
-            href = href.partition("url=")[2].strip("'\" ")
+            at = href.lower().find("url=")
+            href = href[at + 4 :].strip("'\" ") if at >= 0 else ""
         if "nofollow" in (node.attributes.get("rel") or "") or "\\" in href:
             continue
         try:
@@ -230,6 +231,11 @@ def _explained(
     return Counter(reasons.values())
 
 
+def is_excuse(reason: str) -> bool:
+    """Return whether a page may be missing for a reason: for one that is known, and is no rule about traps."""
+    return not reason.startswith("UNKNOWN") and not TRAP_RULES & set(reason.split())
+
+
 def _reasons(out: Path) -> dict[str, str]:
     """Return why pages are missing, by their path, as `gossamer missing` has it."""
     command = [sys.executable, "-m", "gossamer", "missing", str(out), "--json", "--limit", "0"]
@@ -273,6 +279,7 @@ def main() -> int:
                 totals["pages"] += found.pages
                 totals["missing"] += len(found.missing)
                 totals["held"] += sum(found.held.values())
+                totals["unexcused"] += sum(count for reason, count in found.reasons.items() if not is_excuse(reason))
                 why = "; ".join(f"{count} {reason}" for reason, count in found.reasons.most_common(4))
                 print(
                     f"| {name} | {found.expected} | {found.fetched} | {found.pages} | {len(found.missing)} "
@@ -282,7 +289,7 @@ def main() -> int:
                 for path in found.missing[:3]:
                     print(f"    {path}", flush=True)
     print(dict(totals))
-    return 1 if totals["held"] else 0
+    return 1 if totals["held"] or totals["unexcused"] else 0
 
 
 if __name__ == "__main__":

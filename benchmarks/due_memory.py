@@ -21,7 +21,7 @@ from msgspec import Struct
 from gossamer.backends.local.ledger import LocalLedger
 from gossamer.core.ledger.catalog import record_of
 from gossamer.core.ledger.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISITS
-from gossamer.core.revisit.page import Found, Visit, first_state
+from gossamer.core.revisit.page import Visit, VisitFound, first_state
 from gossamer.core.revisit.price import cell_of
 from gossamer.core.revisit.priors import DEFAULT
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits
@@ -52,7 +52,7 @@ def fill(state: Path, known: int) -> None:
     ledger = LocalLedger(state)
     ledger.open()
     now = int(time.time())
-    packed = first_state(Visit(float(now), Found.CHANGED), DEFAULT)
+    packed = first_state(Visit(float(now), VisitFound.CHANGED), DEFAULT)
     shards = dict.fromkeys(range(SHARD_COUNT), 0)
     for number in range(known // URLS_PER_HOST):
         host = f"h{number}.test"

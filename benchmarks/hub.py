@@ -2,7 +2,7 @@
 
 A crawl of the synthetic web is recorded once: what a worker reports of each URL. Then the hub runs
 that crawl again, several times, with workers that answer from the record: their own cost is measured
-apart and taken off. What is left is what one hub pays for a page with worker processes: orders written
+apart and taken off. What is left is what one hub pays for a page with worker processes: tasks written
 and results read as frames, decisions, rows, events, commits. Only the sockets' system calls are missing.
 
 A hub that is never idle is what the aim is about: it bounds how many workers can be fed. One that has to wait
@@ -30,7 +30,7 @@ from gossamer.assembly.run import RunPlace, build_session
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.engine.crawl import Crawl
 from gossamer.foundation.collector import make_full_collections_rare
-from gossamer.model.records import Order, Result
+from gossamer.model.records import Completed, FetchTask, Result
 from gossamer.runtime.workers import messages
 from gossamer.runtime.workers.channel import Channel, HubListener, ProcessChannel
 from gossamer.settings.load import settings_for_new
@@ -63,19 +63,19 @@ class PlayedChannel(ProcessChannel):
         self._recorded = recorded
         self._reader = messages.FrameReader()
         self._decided: list[int] = []
-        self._waiting: list[Order] = []
+        self._waiting: list[FetchTask] = []
 
     async def open(self) -> None:
         """Begin; there is nothing to start."""
         self._loop = asyncio.get_running_loop()
 
-    def start(self, orders: Sequence[Order]) -> None:
-        """Take orders: the hub pays for the frame."""
+    def start(self, tasks: Sequence[FetchTask]) -> None:
+        """Take tasks: the hub pays for the frame."""
         decided, self._decided = self._decided, []
-        messages.frame(messages.Orders(list(orders), decided))
+        messages.frame(messages.FetchTasks(list(tasks), decided))
         if not self._waiting:
             self._plan_answer()
-        self._waiting += orders
+        self._waiting += tasks
 
     def _plan_answer(self) -> None:
         if self._recorded.pause_s:
@@ -85,13 +85,13 @@ class PlayedChannel(ProcessChannel):
 
     def _answer(self) -> None:
         begun = thread_time()
-        orders, self._waiting = self._waiting[:RESULTS_PER_FRAME], self._waiting[RESULTS_PER_FRAME:]
+        tasks, self._waiting = self._waiting[:RESULTS_PER_FRAME], self._waiting[RESULTS_PER_FRAME:]
         if self._waiting:
             self._plan_answer()
         results = []
-        for order in orders:
-            result = _decode(self._recorded.results[order.url])
-            result.order_id = order.id
+        for task in tasks:
+            result = _decode(self._recorded.results[task.url])
+            result.task_id = task.id
             results.append(result)
         data = messages.frame(messages.Results(results))
         self._recorded.worker_s += thread_time() - begun
@@ -100,7 +100,7 @@ class PlayedChannel(ProcessChannel):
     async def sync(self) -> None:
         """Everything is as durable as it gets."""
 
-    async def close(self) -> messages.Report | None:
+    async def close(self) -> messages.WorkerReport | None:
         """There is nothing to end."""
         return None
 
@@ -125,9 +125,12 @@ def record(settings: Settings, seeds: list[Seed], out: Path) -> Recorded:
     recorded = Recorded()
     complete = Crawl.complete
 
-    def recording(self: Crawl, result: Result, now: float) -> None:
-        recorded.results[self.order(result.order_id).url] = _encode(result)
-        complete(self, result, now)
+    def recording(self: Crawl, result: Result, now: float) -> Completed | None:
+        encoded = _encode(result)
+        completed = complete(self, result, now)
+        if completed is not None:
+            recorded.results[completed.task.url] = encoded
+        return completed
 
     Crawl.complete = recording  # type: ignore[method-assign]
     try:

@@ -24,7 +24,7 @@ from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
 from tests.servers.redis import running
 
-from gossamer.assembly.run import open_shared
+from gossamer.backends.registry import open_shared
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
 from gossamer.model.figures import Totals
 from gossamer.model.records import UrlId

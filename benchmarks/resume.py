@@ -1,7 +1,7 @@
 """How long until a crawl with many known URLs is ready to go on?
 
 Makes a ledger with N known URLs over N/500 hosts (a tenth of them queued), then opens it as
-`gossamer resume` does: ledger, filter of seen URLs, hosts into memory, first orders.
+`gossamer resume` does: ledger, filter of seen URLs, hosts into memory, first tasks.
 
     python benchmarks/resume.py 1000000 [10000000 …]
 """
@@ -57,8 +57,8 @@ def open_again(folder: Path) -> tuple[float, float, int]:
     crawl = build_crawl(settings, budget_of(settings), ledger, EventEmitter(lambda _event: None, 0.0), host_ranks={})
     now = time.time()
     crawl.restore(now, was_clean=True)
-    orders = crawl.orders(now, 256)
-    ready = len(orders) + len(crawl.take_resolves())
+    tasks = crawl.tasks(now, 256)
+    ready = len(tasks) + len(crawl.take_resolves())
     return time.monotonic() - started, time.process_time() - cpu, ready
 
 

@@ -17,7 +17,7 @@ import zstandard
 from gossamer.backends import redis as package
 from gossamer.core.ledger.rows import encode
 from gossamer.core.url.forms import link_to
-from gossamer.model.records import ArchiveSpan, OrderKind, Source, UrlRecord, UrlState
+from gossamer.model.records import ArchiveSpan, FetchKind, Source, UrlRecord, UrlState
 
 ROWS = 6000
 DICTIONARY_BYTES = 6144
@@ -76,7 +76,7 @@ def _span(rng: random.Random) -> ArchiveSpan:
 def _url(rng: random.Random) -> UrlRecord:
     link = link_to(_address(rng))
     record = UrlRecord(
-        link.url, UrlState.QUEUED, rng.randint(0, 8), rng.choice(list(Source)), OrderKind.PAGE, rng.randbytes(16),
+        link.url, UrlState.QUEUED, rng.randint(0, 8), rng.choice(list(Source)), FetchKind.PAGE, rng.randbytes(16),
         rng.randint(0, 9), rng.randint(1, 1 << 22), 0, 0, 0.0, 1.79e9 + rng.random() * 1e6,
     )  # fmt: skip
     if rng.random() < 0.5:

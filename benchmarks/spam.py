@@ -34,7 +34,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.parse.html.html import parse_html
 from gossamer.runtime.workers.answers import WorkerRules, read_answer
 
@@ -53,13 +53,13 @@ def planted(seed: int, pages: int) -> list[SpamSite]:
     ]
 
 
-def answer(order: Order, bodies: Mapping[tuple[str, str], str], now: float) -> Result:
+def answer(task: FetchTask, bodies: Mapping[tuple[str, str], str], now: float) -> Result:
     """Return what a worker reports of a request."""
-    if order.kind is not OrderKind.PAGE:
-        return Result(order.id, Outcome.CLIENT_ERROR, status=404, finished_at=now)
-    body = bodies[order.host, path_of(order.url)].encode()
-    exchange = Exchange(order.url, Outcome.OK, status=200, headers=HEADERS, body=body, content=body, finished_at=now)
-    return read_answer(order, exchange, WorkerRules())
+    if task.kind is not FetchKind.PAGE:
+        return Result(task.id, Outcome.CLIENT_ERROR, status=404, finished_at=now)
+    body = bodies[task.host, path_of(task.url)].encode()
+    exchange = Exchange(task.url, Outcome.OK, status=200, headers=HEADERS, body=body, content=body, finished_at=now)
+    return read_answer(task, exchange, WorkerRules())
 
 
 def crawl(sites: list[SpamSite]) -> MemoryLedger:
@@ -78,7 +78,7 @@ def crawl(sites: list[SpamSite]) -> MemoryLedger:
     engine.restore(now, was_clean=True)
     engine.add_seeds([link_to(f"http://{one.host}/") for one in sites], now)
     for _ in range(1_000_000):
-        orders = engine.orders(now)
+        tasks = engine.tasks(now)
         names = engine.take_resolves()
         for name in names:
             is_ours = name.endswith(".test")
@@ -86,9 +86,9 @@ def crawl(sites: list[SpamSite]) -> MemoryLedger:
                 engine.learn_address(name, ("10.0.0.1",), now + 1e6, now)
             else:
                 engine.fail_address(name, Outcome.DNS_NOT_FOUND, "no such name", now)
-        for order in orders:
-            engine.complete(answer(order, bodies, now), now)
-        if not orders and not names and engine.why_over(now, 300.0):
+        for task in tasks:
+            engine.complete(answer(task, bodies, now), now)
+        if not tasks and not names and engine.why_over(now, 300.0):
             break
         now += 1.0
     engine.save_state(0.0, 0.0, now)

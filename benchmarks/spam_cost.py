@@ -14,29 +14,29 @@ import time
 from pathlib import Path
 
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome
+from gossamer.model.records import FetchKind, FetchTask, Outcome
 from gossamer.runtime.workers.answers import WorkerRules, read_answer
 
 HEADERS = [("content-type", "text/html; charset=utf-8")]
 CPU_MS_PER_PAGE = 0.6
 
 
-def read_all(exchanges: list[tuple[Order, Exchange]], rules: WorkerRules) -> float:
+def read_all(exchanges: list[tuple[FetchTask, Exchange]], rules: WorkerRules) -> float:
     """Return the CPU time per page in µs."""
     start = time.process_time()
-    for order, exchange in exchanges:
-        read_answer(order, exchange, rules)
+    for task, exchange in exchanges:
+        read_answer(task, exchange, rules)
     return (time.process_time() - start) / len(exchanges) * 1e6
 
 
-def exchanges_of(folder: Path, pages: int) -> list[tuple[Order, Exchange]]:
+def exchanges_of(folder: Path, pages: int) -> list[tuple[FetchTask, Exchange]]:
     """Return requests for real pages, with their answers."""
     paths = sorted(path for path in folder.rglob("*.html") if path.is_file())
     found = []
     for number, path in enumerate(paths[:: max(1, len(paths) // pages)][:pages]):
         url, body = f"https://docs.example.org{path}", path.read_bytes()
-        order = Order(number, OrderKind.PAGE, url, bytes(16), "docs.example.org", (), 0, 0, 0, 0.0)
-        found.append((order, Exchange(url, Outcome.OK, status=200, headers=HEADERS, body=body, content=body)))
+        task = FetchTask(number, FetchKind.PAGE, url, bytes(16), "docs.example.org", (), 0, 0, 0, 0.0)
+        found.append((task, Exchange(url, Outcome.OK, status=200, headers=HEADERS, body=body, content=body)))
     return found
 
 

@@ -24,10 +24,10 @@ from tests.servers.kafka_cassandra import running_both
 from tests.servers.postgresql import running_postgres
 from tests.servers.redis import free_port, running
 
-from gossamer.assembly.run import open_shared
 from gossamer.backends.kafka.address import place_of
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.owners import Owners
+from gossamer.backends.registry import open_shared
 from gossamer.core.ledger import rows
 from gossamer.core.ledger.catalog import record_of
 from gossamer.core.url.forms import link_to
@@ -83,7 +83,7 @@ def _postgresql(_: Path) -> Iterator[Server]:
 def _kafka(folder: Path) -> Iterator[Server]:
     with running_both(folder) as both:
         url = both.prepared(NAME)
-        database = Database(place_of(url, {}))
+        database = Keyspace(place_of(url, {}))
 
         def owners() -> dict[int, tuple[str, str]]:
             return {shard: (each.name, each.incarnation) for shard, each in Owners(database).read().items()}

@@ -1,12 +1,12 @@
-"""What does it cost to look at a crawl? Crawls at full speed by turns, with and without the live page and metrics.
+"""What does it cost to look at a crawl? Crawls at full speed by turns, with and without the dashboard and metrics.
 
     python -m benchmarks.watching [--rounds 3] [--before PYTHONPATH]
 
-The crawl and its page have one core, nginx with the documentation, on several addresses, has the other. While a crawl
-is watched, a client reads what the page's overview reads, and another asks for `/metrics` every second; a tailed one
+The crawl and its dashboard have one core, nginx with the documentation, on several addresses, has the other. While a
+crawl is watched, a client reads what the overview reads, and another asks for `/metrics` every second; a tailed one
 has its fetches shown as well. Reported are the crawl's CPU time per page by its own summary, and the CPU time of the
 page's process after its start as a share of a core. `--before` names the `src` folder of
-another version, which is crawled with in turn, without its page: what all telemetry costs.
+another version, which is crawled with in turn, without its dashboard: what all telemetry costs.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Watch:
         assert found is not None
         self._page, self._token = found.groups()
         self._port = port
-        self._pid = _page_process(process.pid)
+        self._pid = _dashboard_process(process.pid)
         self._shown = shown
         self._samples: list[tuple[float, float]] = []  # time and CPU time
         self._is_over = threading.Event()
@@ -142,7 +142,7 @@ class _Watch:
         return (last_s - first_s) / (ended - begun)
 
 
-def _page_process(crawl: int) -> int:
+def _dashboard_process(crawl: int) -> int:
     """Return the process of the page: the child of the crawl that is one."""
     until = time.monotonic() + 10.0
     while time.monotonic() < until:

@@ -43,7 +43,7 @@ _MORE = {
     "crawl": "../crawling.md",
     "resume": "../crawling.md#seeds-and-limits",
     "status": "../operating.md#what-binds-a-crawl-and-how-long-it-takes",
-    "ui": "../operating.md#the-live-page",
+    "ui": "../operating.md#the-dashboard",
     **dict.fromkeys(("stop", "pause", "add", "set", "retry"), "../operating.md#seeing-and-steering"),
     "pace": "../operating.md#politeness",
     **dict.fromkeys(("block", "unblock"), "../operating.md#opting-out"),

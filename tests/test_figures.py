@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from gossamer.model.figures import BOUNDS_S, Figures, Histogram, Totals, is_error
-from gossamer.model.records import OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, Outcome, Result
 
 
 def figures(totals: Totals, run_seconds: float = 0.0) -> Figures:
@@ -30,7 +30,7 @@ def test_the_rate_between_two_moments_is_that_of_the_run() -> None:
 def test_a_copy_of_totals_does_not_change_with_later_counts() -> None:
     totals = Totals()
     before = totals.copy()
-    totals.count_fetch(OrderKind.PAGE, Result(1, Outcome.OK, status=200))
+    totals.count_fetch(FetchKind.PAGE, Result(1, Outcome.OK, status=200))
     totals.count_page(Result(1, Outcome.OK, content_type="text/html"))
     assert before == Totals()
 

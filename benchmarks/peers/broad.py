@@ -24,7 +24,7 @@ from benchmarks.peers.measure import SERVER_CORE, pinned, run_pinned
 from benchmarks.peers.server import Nginx
 from msgspec import Struct
 
-from gossamer.cli.bench.bench import Figures
+from gossamer.cli.bench.bench import BenchFigures
 
 DOMAINS, HOSTS_PER_DOMAIN, PAGES_PER_HOST = 30, 100, 3
 ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 9))
@@ -125,7 +125,7 @@ def _profile(kind: str, web: _Web) -> tuple[float, float]:
     return profile.whole_us, sum(share.us for name, share in profile.stages.items() if name != "fetch")
 
 
-def _bench(kind: str, web: _Web, *more: str) -> Figures:
+def _bench(kind: str, web: _Web, *more: str) -> BenchFigures:
     with tempfile.TemporaryDirectory(dir=web.work) as name:
         folder = Path(name)
         seeds = folder / "seeds.txt"
@@ -139,7 +139,7 @@ def _bench(kind: str, web: _Web, *more: str) -> Figures:
         taken = run_pinned(command, folder, max_s=300)
     if not taken.is_good:
         raise SystemExit(f"peers: the broad crawl failed: {taken.output[-500:]}")
-    return msgspec.json.decode(taken.output.splitlines()[-1], type=Figures)
+    return msgspec.json.decode(taken.output.splitlines()[-1], type=BenchFigures)
 
 
 @contextmanager

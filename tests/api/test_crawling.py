@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import gossamer
+from gossamer.reading.folder import CrawlReader
 from tests.e2e.program import run
+from tests.e2e.program import run as run_verb
 from tests.servers.plain_site import Answer, PlainSite
 from tests.support.sites.trap_server import TrapServer
 from tests.support.sites.trap_sites import TRAPS
@@ -218,3 +220,34 @@ def test_the_remembered_contact_is_used(tmp_path: Path, monkeypatch: pytest.Monk
     assert gossamer.crawl("https://example.org/")._settings.contact == "me@example.org"
     assert gossamer.crawl("https://example.org/", contact="you@example.org")._settings.contact == "you@example.org"
     assert os.listdir(tmp_path) == ["gossamer"]
+
+
+def test_two_crawls_at_once_have_keys_of_their_own(site: PlainSite, options: dict[str, Any], tmp_path: Path) -> None:
+    def key_of(out: Path) -> bytes:
+        with CrawlReader(out) as crawl:
+            return crawl.ledger.identity.record.key
+
+    outs = [tmp_path / "first", tmp_path / "second"]
+
+    async def run() -> list[set[str]]:
+        async with (
+            gossamer.crawl(site.url, **options | {"out": outs[0]}) as first,
+            gossamer.crawl(site.url, **options | {"out": outs[1]}) as second,
+        ):
+            found: list[set[str]] = [set(), set()]
+            async for page in first:  # by turns: each page is looked up while the other crawl goes on
+                found[0].add(page.url)
+                async for other in second:
+                    found[1].add(other.url)
+                    break
+            async for other in second:
+                found[1].add(other.url)
+            return found
+
+    one, other = asyncio.run(asyncio.wait_for(run(), 30))
+    assert one == other
+    assert len(one) == 3
+    assert key_of(outs[0]) != key_of(outs[1])
+    for out in outs:
+        checked = run_verb("verify", str(out))
+        assert checked.returncode == 0, checked.stdout

@@ -19,7 +19,7 @@ from gossamer.core.links.scope import Reach, Scope
 from gossamer.core.url.forms import link_to
 from gossamer.engine.admission.link_backlog import FIRST_LINKS
 from gossamer.engine.admission.link_review import LinkReview
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from tests.e2e.program import run
 from tests.servers.plain_site import Answer, PlainSite
 
@@ -192,7 +192,7 @@ def test_refused_links_that_would_be_stored_for_later_are_dropped() -> None:
     how, limits = ordering(QueueOrder.BREADTH), FrontierLimits()
     intake = Intake(Scope(Reach.ANY), how, limits, IntakeRules())
     links = [link_to(f"http://h.test/{number}") for number in range(FIRST_LINKS + 3)]
-    order = Order(1, OrderKind.PAGE, "http://h.test/", b"", "h.test", (), 0, 0, 0, 0.0)
+    task = FetchTask(1, FetchKind.PAGE, "http://h.test/", b"", "h.test", (), 0, 0, 0, 0.0)
     result = Result(1, Outcome.OK, links=list(links))
 
     async def accept(link: gossamer.FoundLink) -> bool:
@@ -200,11 +200,11 @@ def test_refused_links_that_would_be_stored_for_later_are_dropped() -> None:
 
     hooks = AwaitedLinkHooks(Hooks(accept_link=accept), lambda link: link, lambda _: None)
     hooks.asks = LinkReview(intake)
-    assert asyncio.run(hooks.review(order, result))
+    assert asyncio.run(hooks.review(task, result))
     assert result.links == links[: FIRST_LINKS + 2]  # the last one ends with 2
     decide = hooks.of_engine().accept
     assert decide is not None
-    found = [gossamer.FoundLink(link.url, link.host, 1, order.url) for link in links[:3]]
+    found = [gossamer.FoundLink(link.url, link.host, 1, task.url) for link in links[:3]]
     assert [decide(link) for link in found] == [True, True, False]
 
 

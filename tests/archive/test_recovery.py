@@ -19,7 +19,7 @@ from .samples import NOW, exchange, odd_exchanges, writer
 
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]]:
-    """Return the bytes of a file and its length after each order."""
+    """Return the bytes of a file and its length after each task."""
     folder = tmp_path_factory.mktemp("whole")
     archive = writer(folder)
     ends = [archive.write(one, date=NOW).end for one in odd_exchanges()]
@@ -28,7 +28,7 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_file_cut_anywhere_is_recovered_to_its_last_whole_order(
+def test_a_file_cut_anywhere_is_recovered_to_its_last_whole_task(
     seed: int, archived: tuple[bytes, list[int]], tmp_path: Path
 ) -> None:
     data, ends = archived
@@ -45,14 +45,14 @@ def test_a_file_cut_anywhere_is_recovered_to_its_last_whole_order(
     assert tail.end == path.stat().st_size == (whole[-1] if whole else 0)
     assert tail.cut_bytes == size - tail.end
     assert bool(tail.problem) == (tail.cut_bytes > 0)
-    recovered = [response.target for _, response in tail.orders()]
+    recovered = [response.target for _, response in tail.tasks()]
     assert len(recovered) == len([end for end in whole if end > committed])
     assert recover(path, committed).cut_bytes == 0
     if tail.end:
         assert verify_file(path) == []
 
 
-def test_a_request_without_its_response_is_part_of_a_torn_order(
+def test_a_request_without_its_response_is_part_of_a_torn_task(
     archived: tuple[bytes, list[int]], tmp_path: Path
 ) -> None:
     data, ends = archived
@@ -63,7 +63,7 @@ def test_a_request_without_its_response_is_part_of_a_torn_order(
     tail = recover(path, ends[5])
     assert tail.end == ends[9]
     assert tail.problem == "request without a response"
-    assert len(list(tail.orders())) == 4
+    assert len(list(tail.tasks())) == 4
 
 
 def _inflated(member: bytes) -> bytes | None:
@@ -114,7 +114,7 @@ def test_the_exchange_comes_back(tmp_path: Path) -> None:
     again = exchange("http://www.example.com/again")
     archive.write(again, date=NOW, duplicate_of=RefersTo(sent.url, NOW, first.payload_digest))
     (path,) = (tmp_path / "archive").iterdir()
-    (request, response), (_, revisit) = recover(path, 0).orders()
+    (request, response), (_, revisit) = recover(path, 0).tasks()
     back = exchange_of(response, request)
     assert (back.url, back.status, back.body, back.address) == (sent.url, 404, sent.body, "192.0.2.1")
     assert (back.request_head, back.response_head) == (sent.request_head, sent.response_head)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gossamer.backends.cassandra.catalog import CassandraCatalog, sorted_rows
-from gossamer.backends.cassandra.connect import Place, place_of
+from gossamer.backends.cassandra.connect import KeyspaceAddress, place_of
 from gossamer.backends.cassandra.letters import VALID_S, KnownLetters
 from gossamer.backends.cassandra.writing import bucket_of
+from gossamer.backends.clients.cassandra import Servers
 from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.catalog_store import CatalogChanges
 from tests.catalog_places import CassandraPlace, places_of
@@ -156,11 +157,11 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize(("url", "expected"), [
-    ("cassandra://a/k", Place((("a", 9042),), "k")),
-    ("cassandra://a:1,b:2/k?dc=west", Place((("a", 1), ("b", 2)), "k", dc="west")),
-    ("cassandra://me:p%40ss@[::1]:3,[::2]/k", Place((("::1", 3), ("::2", 9042)), "k", "me", "p@ss")),
+    ("cassandra://a/k", KeyspaceAddress(Servers((("a", 9042),)), "k")),
+    ("cassandra://a:1,b:2/k?dc=west", KeyspaceAddress(Servers((("a", 1), ("b", 2))), "k", dc="west")),
+    ("cassandra://me:p%40ss@[::1]:3,[::2]/k", KeyspaceAddress(Servers((("::1", 3), ("::2", 9042)), "me", "p@ss"), "k")),
 ])  # fmt: skip
-def test_a_url_names_servers_keyspace_and_login(url: str, expected: Place) -> None:
+def test_a_url_names_servers_keyspace_and_login(url: str, expected: KeyspaceAddress) -> None:
     assert place_of(url) == expected
 
 

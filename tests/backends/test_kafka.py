@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from gossamer.backends.kafka.address import place_of
 from gossamer.backends.kafka.commits import plan_of
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
 from gossamer.backends.kafka.topic import Topic
 from gossamer.core.cluster.record_additions import Additions
@@ -57,7 +57,7 @@ def ledger(url: str) -> Iterator[KafkaSharedLedger]:
 
 def opened(url: str) -> KafkaSharedLedger:
     place = place_of(url, {})
-    return KafkaSharedLedger(Database(place), Topic(place))
+    return KafkaSharedLedger(Keyspace(place), Topic(place))
 
 
 def restored(ledger: KafkaSharedLedger, node: NodeId, *shards: int) -> list[Row]:

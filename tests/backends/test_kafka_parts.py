@@ -90,7 +90,7 @@ def sent(box: Inbox, offset: int, *shards: int, sender: str = "a/1", number: int
 
 
 def offered(box: Inbox, shard: int, *read: bytes, made: int = 1 << 30) -> list[bytes]:
-    messages = box.offer({shard: read}, lambda letter: letter.number <= made, 1 << 20).get(shard, [])
+    messages = box.offer({shard: read}, lambda message: message.number <= made, 1 << 20).get(shard, [])
     return [message.id for message in messages]
 
 

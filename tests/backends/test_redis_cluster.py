@@ -20,7 +20,7 @@ from gossamer.backends.redis.cluster_ledger import JOURNAL_COMMITS, RedisCluster
 from gossamer.backends.redis.ranges import RANGES, KeyRanges, journals_of, of_shard
 from gossamer.core.cluster.record_additions import Additions
 from gossamer.core.url.identity import SHARD_COUNT
-from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.errors import GossamerError, LeaseLostError, LedgerUnavailableError
 from gossamer.model.figures import Totals
 from gossamer.model.records import UrlId
 from gossamer.model.state import CrawlRecord, NodeStatus, Terms
@@ -88,7 +88,7 @@ class Crawl:
         self.keys = KeyRanges(self.name)
         self._servers = servers
         self.calls: list[ClusterCalls] = []
-        self.ledger().start(CrawlRecord(Terms(1, "2", "rules"), b""))
+        self.ledger().start(CrawlRecord(Terms(1, "3", "rules"), b""))
 
     def server(self, number: int) -> RedisServer:
         """Return a server: 0 is the one with the control keys."""
@@ -220,7 +220,7 @@ def test_who_reads_a_crawl_without_nodes_reads_the_last_commit_whole(crawl: Craw
 
 def test_who_reads_letters_of_a_crawl_without_nodes_reads_all_of_them(crawl: Crawl) -> None:
     died(crawl, ("apply", 3))[0].leave(A)
-    assert list(crawl.ledger().letters([SHARDS[9]])) == [(SHARDS[9], b"link one"), (SHARDS[9], b"link two")]
+    assert list(crawl.ledger().messages([SHARDS[9]])) == [(SHARDS[9], b"link one"), (SHARDS[9], b"link two")]
 
 
 def test_links_of_a_node_that_died_arrive_without_a_take_over(crawl: Crawl) -> None:
@@ -312,7 +312,7 @@ def test_settling_beside_nodes_that_commit_changes_nothing(crawl: Crawl) -> None
     reader = crawl.ledger()
     found = [row for some in reader.scan(SHARDS, ["queue"]) for row in some]
     assert [row.value for row in found] == [b"%d" % commits] * len(SHARDS)
-    assert len(list(reader.letters(SHARDS))) == 2 * commits * len(SHARDS)
+    assert len(list(reader.messages(SHARDS))) == 2 * commits * len(SHARDS)
     assert {view.totals.pages for view in reader.nodes().values()} == {commits}
 
 
@@ -360,7 +360,7 @@ def repeated_until_made(ledger: RedisClusterLedger, node: NodeId, made: Commit) 
     """Make a commit as a node does: again and again while servers are away, or do not know yet who took over."""
 
     def is_made() -> bool:
-        with suppress(EngineUnavailableError):
+        with suppress(LedgerUnavailableError):
             ledger.commit(node, made)
             return True
         return False
@@ -451,7 +451,7 @@ def test_a_node_without_anything_to_commit_notices_it_too(
     with servers.going_back(crawl.server(number)):
         ledger.commit(A, commit(2, epochs, "two"))
     for _ in range(2):  # a broken connection is found with the first
-        with suppress(EngineUnavailableError):
+        with suppress(LedgerUnavailableError):
             membership = ledger.renew(A, NodeStatus())
     assert membership.commit == 2
     for shard in SHARDS:
@@ -522,7 +522,7 @@ def test_a_server_that_is_away_is_waited_for(servers: RedisClusterServers, crawl
     away = crawl.server(1)
     away.stop()
     for _ in range(2):
-        with pytest.raises(EngineUnavailableError) as failure:
+        with pytest.raises(LedgerUnavailableError) as failure:
             ledger.commit(A, commit(2, epochs, "two"))
         assert "\n" not in str(failure.value)
     assert ledger.renew(A, NodeStatus()).commit in (1, 2), "the lease is kept meanwhile"

@@ -11,7 +11,7 @@ import pytest
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.connect import RedisAddress, connect
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.model.errors import EngineUnavailableError, UsageError
+from gossamer.model.errors import LedgerUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
 from tests.servers import engines
 from tests.servers.redis import RedisServer, free_port, running
@@ -75,7 +75,7 @@ def test_the_server_says_whether_it_is_a_cluster(server: RedisServer, cluster: R
 def test_one_server_of_the_list_that_answers_is_enough(cluster: RedisClusterServers) -> None:
     url = f"redis://127.0.0.1:{free_port()},127.0.0.1:{cluster.servers[1].port}/0/x"
     assert isinstance(opened(url)[0], RedisClusterLedger)
-    with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+    with pytest.raises(LedgerUnavailableError, match="cannot be reached"):
         opened(f"redis://127.0.0.1:{free_port()},127.0.0.1:{free_port()}/0/x")
 
 
@@ -118,6 +118,6 @@ def test_a_cluster_without_all_slots_is_not_complete(program: str, tmp_path: Pat
         client: Any = server.client()
         client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 100)
         client.close()
-        with pytest.raises(EngineUnavailableError, match="the Redis Cluster is not complete") as failure:
+        with pytest.raises(LedgerUnavailableError, match="the Redis Cluster is not complete") as failure:
             opened(f"{server.url}/x")
     assert "\n" not in str(failure.value)

@@ -11,15 +11,16 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.core.robots.answers import MAX_ROBOTS_HOPS
+from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import host_id
 from gossamer.model.events import Event, EventName, Promises
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.requests.audit import Auditor
-from gossamer.reading.requests.requests_made import SentRequest
+from gossamer.reading.requests.requests_made import SentRequest, facts_in_order
 from gossamer.reading.requests.robots_captures import RobotsCaptures
 from gossamer.sim.chaos import audit_problems
 from gossamer.sim.web.web import preset
-from gossamer.telemetry.event_log import read_events
+from gossamer.telemetry.event_log import EventLog, file_stem, read_events
 from tests.reading.folders import Crawled, crawl, event, ledger_of, said
 from tests.servers.web import RunningWeb
 
@@ -44,6 +45,11 @@ def _doctored(folder: Path, doctor: Doctor) -> Path:
     path = next((folder / "events").glob("*.jsonl"))
     changed = doctor(list(read_events(folder / "events")))
     path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in changed))
+    with ledger_of(folder) as ledger:
+        state = ledger.crawl_state()
+        assert state is not None
+        state.event_ends[path.name] = path.stat().st_size
+        ledger.put_crawl_state(state)
     return folder
 
 
@@ -295,6 +301,79 @@ def test_the_pace_of_a_run_is_the_one_that_it_promised(
     assert "too_soon" in _breaches(capsys, folder)
 
 
+def test_a_robots_txt_that_was_requested_at_a_path_of_another_host_is_a_violation(good: Crawled) -> None:
+    origin = "http://forger.test"
+
+    def sent(url: str, at: float, redirect_to: str = "") -> SentRequest:
+        return SentRequest(
+            url=url,
+            host=host_of(url),
+            origin=origin,
+            is_robots=True,
+            sent_at=at,
+            issued_at=at,
+            ended_at=at + 0.1,
+            outcome="redirect" if redirect_to else "ok",
+            requests=1,
+            retry_after_s=0.0,
+            address="",
+            run=(0, 1.0),
+            redirect_to=redirect_to,
+        )
+
+    def breaches(*facts: SentRequest) -> dict[str, int]:
+        with CrawlReader(good.path) as crawl:
+            found = Auditor(Promises(), RobotsCaptures(crawl, "gossamer")).check(facts).breaches
+        return {breach: count for breach, count in found.items() if breach == "robots_elsewhere"}
+
+    first = f"{origin}/robots.txt"
+    second = "http://victim.test/robots.txt"
+    assert breaches(sent(first, 1.0, "http://victim.test/a"), sent("http://victim.test/a", 5.0)) == {
+        "robots_elsewhere": 1
+    }
+    assert breaches(sent(first, 1.0, f"{origin}/a"), sent(f"{origin}/a", 5.0)) == {}
+    to_own_path = sent(second, 5.0, "http://victim.test/rules"), sent("http://victim.test/rules", 9.0)
+    assert breaches(sent(first, 1.0, second), *to_own_path) == {}, "the other host says so itself"
+
+
+@pytest.mark.parametrize("kept", [0, 5])
+def test_events_that_are_missing_prove_nothing(
+    good: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: int
+) -> None:
+    folder = good.copied(tmp_path / "cut")
+    (path,) = (folder / "events").glob("*.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    if kept:
+        path.write_bytes(b"".join(lines[:-kept]))
+    else:
+        path.unlink()
+    status, out, _ = said(capsys, "audit", folder)
+    assert status == 1
+    assert f"note: INCOMPLETE: events/{path.name}" in out
+    assert "as far as the events show; some are missing" in out
+
+
+def test_runs_are_in_their_order_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    for run, began_at in enumerate((10_000.0, 6_400.0)):
+        log = EventLog(folder, file_stem(began_at))
+        log.open()
+        log.emit(event(EventName.STARTED, ts=began_at, promises=Promises()))
+        if run:  # recovered from the archive: requested before the clock was set back
+            log.emit(_fetched("http://a.test/recovered", began_at + 1, 10_004.0, 1))
+        for number in range(3):
+            at = began_at + 10 + number
+            log.emit(_fetched(f"http://a.test/{run}{number}", at + 0.1, at, number + 2))
+        log.close()
+    facts = list(facts_in_order(folder))
+    urls = [fact.url.rpartition("/")[2] if isinstance(fact, SentRequest) else "" for fact in facts]
+    assert urls == ["", "00", "01", "02", "recovered", "", "10", "11", "12"]
+
+
+def _fetched(url: str, at: float, sent_at: float, order: int) -> Event:
+    return event(EventName.FETCH_OK, ts=at, url=url, host="a.test", sent_at=sent_at, order=order, requests=1)
+
+
 HOPS = MAX_ROBOTS_HOPS + 1  # after which a robots.txt that only redirects counts as none
 
 
@@ -311,7 +390,7 @@ def test_a_run_that_ends_among_redirects_begins_them_anew(
             origin="http://circle.test",
             is_robots=is_robots,
             sent_at=at,
-            ordered_at=at,
+            issued_at=at,
             ended_at=at + 0.1,
             outcome="redirect" if is_robots else "ok",
             requests=1,

@@ -153,7 +153,7 @@ def test_search_shows_pages_and_says_when_it_builds(
     assert "building the search index" in err
     hits = [json.loads(line) for line in out.splitlines()]
     assert 0 < len(hits) <= 3
-    assert set(hits[0]) == {"url", "title", "date", "language", "snippet", "score"}
+    assert set(hits[0]) == {"url", "title", "date", "language", "snippet", "score", "copies", "copies_found"}
     status, out, err = said(capsys, "search", folder, "a*", "-n", "3")
     assert hits[0]["url"] in out
     assert err == ""

@@ -55,7 +55,9 @@ def test_what_cannot_be_a_seed_or_a_setting_is_one_line(tmp_path: Path, capsys: 
     assert main(["init", "ftp://example.org/", "-o", "-"]) == 2
     assert "scheme 'ftp' cannot be crawled" in capsys.readouterr().err
     assert main(["init", "example.org", "--max-pages", "many", "-o", "-"]) == 2
-    assert capsys.readouterr().err == "gossamer init: command line: max-pages = 'many': expected a whole number\n"
+    assert (
+        capsys.readouterr().err == "gossamer init: command line: max-pages = 'many': expected a whole number, or none\n"
+    )
     assert main(["init", "example.org", "-o", str(tmp_path / "none" / "a.toml")]) == 2
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
 

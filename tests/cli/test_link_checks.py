@@ -273,3 +273,48 @@ def test_public_hosts_need_a_contact(scene: Scene, capsys: Output, tmp_path: Pat
         del os.environ["XDG_CONFIG_HOME"]
     assert (status, is_one_line(err)) == (2, True)
     assert "--contact" in err
+
+
+def chain_of(name: str, hops: int, end: tuple[int, str, str]) -> dict[str, tuple[int, str, str]]:
+    hop = {f"/{name}{number}": (302, "", f"/{name}{number + 1}") for number in range(hops)}
+    return hop | {f"/{name}{hops}": end}
+
+
+def test_a_long_chain_of_redirects_is_no_broken_link_and_is_followed_to_its_end(tmp_path: Path, capsys: Output) -> None:
+    with served("127.0.0.1") as own:
+        own.answers = {"/": (200, "<a href=/good0>good</a> <a href=/bad0>bad</a> <a href=/endless0>endless</a>", "")}
+        own.answers |= chain_of("good", 6, (200, "<p>the end of a chain", ""))
+        own.answers |= chain_of("bad", 7, (404, "", ""))
+        own.answers |= chain_of("endless", 90, (200, "", ""))
+        out = tmp_path / "crawl"
+        done = run("crawl", own.url, "-o", str(out), "--politeness-ms", "1", "--contact", "me@a.test")
+        assert done.returncode == 0, done.stderr
+        assert "GET /good6" not in own.requests
+
+        status, said_of, _ = said(capsys, "links", out, "--broken")
+        assert (status, "good0" in said_of) == (0, False)
+        status, listed, _ = said(capsys, "links", out, "--redirects", "--json")
+        (row,) = [row for row in map(json.loads, listed.splitlines()[1:]) if row["to"].endswith("/good0")]
+        assert row["outcome"] == "long_chain"
+        assert [hop.rpartition("/")[2] for hop in row["chain"]] == [f"good{number}" for number in range(1, 7)]
+        assert "a long chain of 6 redirects" in said(capsys, "links", out, "--redirects")[1]
+
+        scene = Scene(own, own, out)
+        _, rows = scene.checked(capsys, "--broken", "--check-external")
+        assert {name: (row["outcome"], row["status"]) for name, row in rows.items()} == {
+            "own/bad0": ("client_error", 404),
+            "own/endless0": ("too_many_redirects", 302),
+        }
+        assert "HEAD /good6" in own.requests
+        _, listed, _ = said(capsys, "missing", out, "--outcome", "too_many_redirects")
+        assert "long chain: more than 5 redirects in a row" in listed
+
+        assert run("retry", str(out), "--outcome", "too_many_redirects").returncode == 0
+        assert "GET /good6" in own.requests, "of a URL that is queued again, hops count from there"
+        own.requests.clear()
+        done = run("crawl", own.url, "-o", str(tmp_path / "all"), "--politeness-ms", "1", "--max-redirects", "12")
+        assert done.returncode == 0, done.stderr
+        assert "GET /good6" in own.requests
+        assert {"GET /endless12", "GET /endless13"} & set(own.requests) == {"GET /endless12"}
+        done = run("crawl", own.url, "-o", str(tmp_path / "none"), "--max-redirects", "21")
+        assert (done.returncode, is_one_line(done.stderr)) == (2, True)

@@ -183,3 +183,72 @@ def test_a_crawl_that_runs_and_a_ledger_have_the_same_answer(crawled: Crawled, c
     assert status == 0
     shared = [json.loads(line.replace(crawled.site, "/")) for line in out.splitlines()[1:]]
     assert sorted(shared, key=str) == sorted(lines, key=str)
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crawled, dict[str, Any]]]:
+    """A crawl that every limit cuts, and its summary."""
+    with plain_site() as site:
+        head = '<html><head><meta name="robots" content="nofollow"><title>t</title></head>'
+        site.answers = {
+            "/": page("/deep", "/barred", "/long", "/no/1", "/many"),
+            "/deep": page("/", "/known", "/deeper/1", "/deeper/2", "/no/1", "/no/2"),
+            "/many": page(*[f"/m/{number}" for number in range(8)]),
+            "/known": page("/", "/deeper/1"),
+            "/barred": Answer(head + '<body><p>Words. <a href="/never/1">1</a> <a href="/never/2">2</a></p></body>'),
+            "/long": Answer("<html><body><p>Words.</p>" + "<p>more words of it</p>" * 4000),
+            **{f"/m/{number}": page() for number in range(8)},
+        }
+        crawled = Crawled(site.url, tmp_path_factory.mktemp("cut") / "crawl")
+        limits = ["--max-depth", "1", "--max-links-per-page", "5", "--max-bytes", "50000", "--exclude-pattern", "/no/"]
+        site.answers["/more"] = page()
+        done = run(
+            "crawl", site.url, f"{site.url}many", "-o", str(crawled.path), "--json", "--politeness-ms", "0", *limits
+        )
+        assert done.returncode == 0, done.stderr
+        yield crawled, json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_cut_has_a_count_in_the_summary(cut: tuple[Crawled, dict[str, Any]]) -> None:
+    _, summary = cut
+    assert summary["cuts"] == {
+        "max_depth": 6,  # links of /deep, where known ones count, too
+        "max_depth_pages": 1,
+        "max_links_per_page": 3,
+        "max_links_per_page_pages": 1,
+        "nofollow": 2,
+        "nofollow_pages": 1,
+        "truncated_pages": 1,
+        "rules": 1,
+    }
+
+
+def test_every_cut_has_its_rows(cut: tuple[Crawled, dict[str, Any]], capsys: Output) -> None:
+    crawled, _ = cut
+    _, lines = crawled.answer(capsys, "missing")
+    rows = {(line["outcome"], line["url"], line["rule"], line["referrer"], line["count"]) for line in lines}
+    assert rows == {
+        *(("too_deep", url, "max_depth", "/deep", 1) for url in ("/known", "/deeper/1", "/deeper/2")),
+        *(("links_cut", f"/m/{number}", "max_links_per_page", "/many", 1) for number in (5, 6, 7)),
+        ("excluded", "/no/1", "exclude_pattern", "/deep", 1),
+        ("excluded", "/no/2", "exclude_pattern", "/deep", 1),
+        ("nofollow", "", "nofollow", "/barred", 2),
+        ("truncated", "/long", "max_bytes", "/", 1),
+    }
+
+
+def test_the_event_of_a_page_with_too_many_links_names_it(cut: tuple[Crawled, dict[str, Any]]) -> None:
+    crawled, _ = cut
+    events = [json.loads(line) for path in (crawled.path / "events").iterdir() for line in path.open()]
+    (capped,) = [event for event in events if event["event"] == "links_capped"]
+    assert capped["url"] == f"{crawled.site}many"
+
+
+def test_a_crawl_that_was_cut_does_not_claim_that_everything_was_fetched(
+    cut: tuple[Crawled, dict[str, Any]], capsys: Output
+) -> None:
+    crawled, _ = cut
+    status, out, _ = said(capsys, "status", crawled.path)
+    assert status == 0
+    assert "everything within reach was fetched" not in out
+    assert "--max-depth" in out

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.cli.cluster.node import NodeFolder, own_terms, take_part
-from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.cli.cluster.node import NodeFolder, take_part
+from gossamer.control.record import own_terms
+from gossamer.model.errors import GossamerError, LeaseLostError, LedgerUnavailableError
 from gossamer.model.state import CrawlRecord
 from gossamer.runtime.cluster.seat import Seat
 
@@ -19,10 +20,10 @@ class AwayLedger(MemorySharedLedger):
     """A ledger whose server is away when the record is read."""
 
     def record(self) -> CrawlRecord | None:
-        raise EngineUnavailableError("Redis is loading the dataset in memory")
+        raise LedgerUnavailableError("Redis is loading the dataset in memory")
 
 
-@pytest.mark.parametrize("error", [LeaseLostError("the lease ended"), EngineUnavailableError("loading")])
+@pytest.mark.parametrize("error", [LeaseLostError("the lease ended"), LedgerUnavailableError("loading")])
 def test_a_node_joins_again_whatever_the_server_does(tmp_path: Path, error: GossamerError) -> None:
     ledger = AwayLedger(time.time)
     record = ledger.start(CrawlRecord(own_terms(), b""))

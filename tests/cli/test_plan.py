@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -46,6 +47,13 @@ def site() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_address[1]}/"
         server.shutdown()
         thread.join()
+
+
+def test_a_request_that_could_not_be_sent_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as unused:  # bound, and nobody listens
+        unused.bind(("127.0.0.1", 0))
+        _, out, _ = said(capsys, "plan", f"http://127.0.0.1:{unused.getsockname()[1]}/", "-n", "50", "--json")
+    assert json.loads(out)["requests"] == 0
 
 
 def test_a_host_is_asked_politely_and_its_pace_counts(site: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,16 +14,16 @@ NOT_AT_START = """
     confluent_kafka cassandra boto3 psycopg redis pymongo pyarrow pypdf turbohtml re2 tomllib
     difflib secrets pycurl pycares idna csv json.encoder xml.parsers.expat gossamer.cli.cluster.node
     gossamer.runtime.cluster.node_agent gossamer.engine.cluster.node gossamer.runtime.stores.publishing
-    gossamer.runtime.stores.catalogs gossamer.runtime.stores.segment_uploads gossamer.handover.feed.topics
+    gossamer.runtime.stores.segment_uploads
     gossamer.parse.pdf.pdf gossamer.parse.feeds.sitemap gossamer.parse.text.article gossamer.parse.feeds.feeds
     gossamer.core.content.written_dates gossamer.web gossamer.core.revisit.text_change
-    gossamer.fetch.curl.engine gossamer.fetch.names.dns_channel gossamer.archive.files
+    gossamer.fetch.curl.client gossamer.fetch.names.dns_channel gossamer.archive.files
     gossamer.runtime.stores.uploads gossamer.runtime.hub.reviewing gossamer.plugins
     gossamer.ports.shared_ledger gossamer.reading.host_view gossamer.sim brotli zstandard html
-    html.entities gossamer.runtime.session.steering gossamer.settings.changes gossamer.reading.host_states
+    html.entities gossamer.settings.changes gossamer.reading.host_states
     gossamer.reading.node_folders gossamer.fetch.cookies gossamer.engine.cluster.rehoming
     gossamer.runtime.recovery.unsaved_facts gossamer.core.links.first_pass gossamer.telemetry.crawl_log
-    gossamer.telemetry.view gossamer.ports
+    gossamer.telemetry.view gossamer.ports gossamer.cli.dashboard_process
 """.split()
 _CRAWL = """
 import sys

@@ -90,7 +90,28 @@ def test_urls_that_wait_for_longer_than_the_crawl_does_are_called_so(
         queued = sum(host.queued for host in ledger.hosts())
     with owned(folder):
         _, out, _ = said(capsys, "status", folder)
-    assert f"{queued} URLs, {queued} of them at hosts that wait for longer than --max-wait (5 s)" in out
+    assert f"{queued} URLs: {queued} parked at hosts that wait for longer than --max-wait (5 s)" in out
+
+
+def test_urls_that_no_budget_allows_are_called_so_and_take_no_time(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    settings = folder / "crawl.toml"
+    settings.write_text("max-pages-per-host = 1\n" + settings.read_text())
+    with ledger_of(folder) as ledger:
+        hosts = [host for host in ledger.hosts() if host.queued]
+    over = [host for host in hosts if host.pages]
+    found = _status(capsys, folder)
+    places = found["hosts"]
+    assert isinstance(places, dict)
+    assert places["over_budget"] == len(over) > 0
+    assert found["urls_over_budget"] == sum(host.queued - (not host.pages) for host in hosts)
+    _, out, _ = said(capsys, "status", folder)
+    assert "over budget" in out
+    _, out, _ = said(capsys, "hosts", folder, over[0].name)
+    assert f"{over[0].queued} URL" in out
+    assert ", over budget and not fetched" in out
 
 
 def test_a_blocked_host_is_called_blocked(stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer.cli.page_process import PageProcess
+from gossamer.cli.dashboard_process import DashboardProcess
 from gossamer.model.errors import UsageError
 from gossamer.settings.load import merged, to_toml
 from tests.reading.folders import is_one_line, said
@@ -44,16 +44,16 @@ def test_the_page_is_a_setting_from_every_source_and_is_not_stored_with_the_craw
 def test_where_nothing_serves_a_page_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = said(capsys, "bench", "http://127.0.0.1:1/", "--ui")
     assert (status, is_one_line(err)) == (2, True)
-    assert "serves no page" in err
-    with pytest.raises(UsageError, match="serves no page"):
+    assert "serves no dashboard" in err
+    with pytest.raises(UsageError, match="serves no dashboard"):
         gossamer.crawl("http://127.0.0.1:1/", out=tmp_path / "out", ui=True)
 
 
 def test_a_page_that_ends_too_early_is_one_warning(tmp_path: Path) -> None:
     told: list[str] = []
     warned: list[str] = []
-    process = PageProcess(["ui", str(tmp_path / "none")], told.append, warned.append)
+    process = DashboardProcess(["ui", str(tmp_path / "none")], told.append, warned.append)
     process.thread.join(30)
     process.end()
     assert any("no such folder" in line for line in told)
-    assert warned == ["the process of the live page has ended with status 2; the crawl goes on without it"]
+    assert warned == ["the process of the dashboard has ended with status 2; the crawl goes on without it"]

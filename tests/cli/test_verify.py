@@ -14,7 +14,9 @@ from gossamer.core.ledger.catalog import queued_from
 from gossamer.core.url.forms import link_to
 from gossamer.model.exchanges import Exchange
 from gossamer.model.records import ArchiveSpan, Outcome, UrlRecord, UrlState
+from gossamer.reading.folder import CrawlReader
 from gossamer.sim.web.web import preset
+from gossamer.verify.checks import find_problems
 from tests.e2e import program
 from tests.reading.folders import Crawled, finished, is_one_line, ledger_of, owned, said, small_web, stopped
 from tests.servers.web import RunningWeb
@@ -202,6 +204,25 @@ def test_a_running_crawl_is_verified_but_not_mended(folder: Path, capsys: pytest
         status, out, err = said(capsys, "verify", folder, "--mend")
     assert (status, out) == (2, "")
     assert is_one_line(err)
+
+
+def test_a_file_that_a_running_crawl_renames_meanwhile_is_no_problem(folder: Path) -> None:
+    writer = ArchiveWriter(folder / "archive", folder / "index", prefix="late", worker=7, warcinfo={})
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    writer.write(Exchange("http://late.test/", Outcome.OK, status=200, response_head=head), date=1_700_000_000.0)
+    closed: list[int] = []
+
+    def finish(_: int) -> None:
+        if not closed:
+            writer.close()
+        closed.append(1)
+
+    with owned(folder), CrawlReader(folder) as crawl:
+        found = find_problems(crawl, finish)
+        assert found.problems == []
+        found = find_problems(crawl)
+    assert closed
+    assert found.problems == [], "a file that is finished before the commit of its last records"
 
 
 def test_plain_files_are_compared_with_the_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict, replace
 
+from gossamer.backends.registry import open_catalog
 from gossamer.model.errors import UsageError
 from gossamer.ports.catalog_store import (
     CatalogChanges,
     CatalogHost,
     CatalogPage,
+    CheckedCatalog,
     DeadLetter,
     HostCounts,
     VisitKey,
 )
-from gossamer.runtime.stores.catalogs import CheckedCatalog, open_catalog
 from tests.catalog_places import KINDS, CatalogPlace, Row, opened, places_of
 
 PAGE = CatalogPage(

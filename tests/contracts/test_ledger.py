@@ -34,8 +34,8 @@ from gossamer.model.records import (
     ChangeKind,
     ContentRecord,
     DomainRecord,
+    FetchKind,
     HostRecord,
-    OrderKind,
     QueuedUrl,
     RobotsRecord,
     Source,
@@ -488,7 +488,7 @@ def test_records_are_stored_by_key_and_by_shard(ledger: Ledger, step: Step) -> N
 
 def held(path: str, rule: HoldRule, host: str = "h.test") -> HeldUrl:
     link = link_to(f"http://{host}/{path}")
-    return HeldUrl(link.url, link.id, rule, 1, Source.LINK, OrderKind.PAGE, b"p" * 16)
+    return HeldUrl(link.url, link.id, rule, 1, Source.LINK, FetchKind.PAGE, b"p" * 16)
 
 
 def test_records_are_read_in_order_by_prefix_and_removed(ledger: Ledger, step: Step) -> None:

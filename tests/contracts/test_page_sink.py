@@ -9,7 +9,7 @@ import pytest
 from gossamer.archive.files import file_name
 from gossamer.archive.reader import ArchiveReader
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.ports import FetchedPage, PageSink
 from gossamer.runtime.stores.sinks import SINKS, SinkConfig, open_sinks
 from tests.archive.samples import exchange
@@ -21,12 +21,12 @@ def config(tmp_path: Path, *stores: str) -> SinkConfig:
     return SinkConfig(stores=stores, out=str(tmp_path), archive_prefix="t", save_interval=10, warcinfo={})
 
 
-def order(kind: OrderKind = OrderKind.PAGE, url: str = URL) -> Order:
-    return Order(1, kind, url, b"", "h.test", ("127.0.0.1",), 0, 0, 0, 5.0)
+def task(kind: FetchKind = FetchKind.PAGE, url: str = URL) -> FetchTask:
+    return FetchTask(1, kind, url, b"", "h.test", ("127.0.0.1",), 0, 0, 0, 5.0)
 
 
-def put(sink: PageSink, answer: Exchange, kind: OrderKind = OrderKind.PAGE) -> Result:
-    page = FetchedPage(order(kind, answer.url), answer)
+def put(sink: PageSink, answer: Exchange, kind: FetchKind = FetchKind.PAGE) -> Result:
+    page = FetchedPage(task(kind, answer.url), answer)
     sink.prepare(page)
     result = Result(1, answer.outcome, content_type="text/html")
     sink.write(page, result)
@@ -82,7 +82,7 @@ def test_the_archive_says_where_a_page_is(tmp_path: Path) -> None:
 
 def test_plain_files_hold_pages_only(tmp_path: Path) -> None:
     (sink,) = open_sinks(config(tmp_path, "files"), 0)
-    put(sink, exchange("http://h.test/robots.txt", body=b"User-agent: *"), OrderKind.ROBOTS)
+    put(sink, exchange("http://h.test/robots.txt", body=b"User-agent: *"), FetchKind.ROBOTS)
     missing = exchange("http://h.test/gone", body=b"no")
     missing.outcome = Outcome.CLIENT_ERROR
     put(sink, missing)

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from gossamer.backends.kafka.address import place_of
-from gossamer.backends.kafka.database import Database as CassandraTables
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.layout import Layout
 from gossamer.backends.kafka.setup import create
 from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
@@ -25,6 +26,7 @@ from gossamer.backends.postgresql.shared_ledger import PostgresSharedLedger
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
+from gossamer.control.record import adopted, own_terms
 from gossamer.core.cluster.record_additions import Additions
 from gossamer.core.dedup.minhash import LANES, equal_lanes, minhash
 from gossamer.core.ledger import rows
@@ -34,13 +36,15 @@ from gossamer.core.ledger.tables import DUE, DUE_HOSTS, HOST_VISITS, SHARD_VISIT
 from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits
 from gossamer.core.url.forms import link_to
-from gossamer.core.url.identity import SHARD_COUNT, domain_id, host_id, shard_of, shard_prefix
-from gossamer.model.errors import LeaseLostError, NodeNameTakenError
+from gossamer.core.url.identity import SHARD_COUNT, Identity, current, domain_id, host_id, shard_of, shard_prefix, use
+from gossamer.model.errors import LeaseLostError, NodeNameTakenError, UsageError
 from gossamer.model.figures import Totals
 from gossamer.model.records import DomainRecord, HostRecord, QueuedUrl, RobotsRecord, UrlState
-from gossamer.model.state import CrawlRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
+from gossamer.model.state import CrawlRecord, IdentityRecord, NodeStatus, OperatorRequest, SeedRecord, Terms
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
+from gossamer.reading.cluster_catalog import SharedCatalog
+from tests.engine.test_forged_ids import FORGED_HOST, VICTIM
 from tests.servers import engines
 from tests.servers.cassandra import shared_cassandra
 from tests.servers.kafka import shared_kafka
@@ -50,7 +54,7 @@ from tests.servers.redis_cluster import RedisClusterServers, running_cluster
 
 LEASE_S = 60.0
 A, B = NodeId("a", "1"), NodeId("b", "1")
-TERMS = Terms(1, "2", "rules")
+TERMS = Terms(1, "3", "rules")
 LINK = link_to("http://h.example/page")
 SHARD = shard_of(LINK.id)
 OTHER = (SHARD + 1) % SHARD_COUNT
@@ -104,7 +108,7 @@ def kafka() -> Callable[[str], SharedLedger]:
         brokers, database = shared_kafka().address, shared_cassandra().address
         place = place_of(f"kafka://{brokers}/{name}-{os.getpid()}?cassandra={database}/contract", {})
         create(place, Layout(partitions=4, buckets=2), replication=1)
-        return KafkaSharedLedger(CassandraTables(place), Topic(place))
+        return KafkaSharedLedger(Keyspace(place), Topic(place))
 
     return start
 
@@ -179,6 +183,84 @@ def test_a_record_is_changed_only_by_who_has_read_the_last_version(ledger: Share
     stored = ledger.record()
     assert stored is not None
     assert (stored.version, stored.scope) == (2, ["a.example"])
+
+
+# -- how ids are made -----------------------------------------------------------------------------
+
+
+def before_upgrade(**more: Any) -> CrawlRecord:
+    return CrawlRecord(replace(own_terms(), ledger_format="2"), b"", **more)
+
+
+def test_a_crawl_of_the_format_before_is_upgraded_once_and_keeps_its_ids(ledger: SharedLedger) -> None:
+    stored = ledger.start(before_upgrade(scope=["http://a.example/"]))
+    upgraded = adopted(ledger, stored)
+    assert ledger.record() == upgraded
+    assert (upgraded.terms, upgraded.version, upgraded.scope) == (own_terms(), 2, ["http://a.example/"])
+    assert upgraded.ids.is_unkeyed
+    assert len(upgraded.ids.key) == 16
+    assert upgraded.ids.key != bytes(16)
+    assert current().record == upgraded.ids
+    # Another process read the record before, and upgrades it at the same time.
+    assert adopted(ledger, stored) == upgraded
+    assert adopted(ledger, upgraded) == upgraded
+
+
+def test_a_crawl_is_not_upgraded_while_nodes_of_an_earlier_version_work_on_it(ledger: SharedLedger) -> None:
+    stored = ledger.start(before_upgrade())
+    ledger.join(A, "", LEASE_S)
+    with pytest.raises(UsageError, match="stop them first"):
+        adopted(ledger, stored)
+    assert ledger.record() == stored
+    ledger.leave(A)
+    assert adopted(ledger, stored).identity is not None
+
+
+def test_a_crawl_that_is_over_is_upgraded_by_what_reopens_it(ledger: SharedLedger) -> None:
+    ledger.start(before_upgrade())
+    ledger.join(A, "", LEASE_S)
+    ledger.take(A, range(SHARD_COUNT))
+    ledger.renew(A, idle(0))
+    assert ledger.try_end(A) == "exhausted"
+    ledger.leave(A)
+    over = ledger.record()
+    assert over is not None
+    read = adopted(ledger, over)
+    assert ledger.record() == over
+    assert read.ids.is_unkeyed
+    assert ledger.change_record(replace(read, version=3, ended=""))
+    reopened = ledger.record()
+    assert reopened is not None
+    assert reopened.ids == read.ids
+
+
+def test_names_with_another_than_their_first_id_come_back_under_it(ledger: SharedLedger) -> None:
+    identity = Identity(IdentityRecord(b"k" * 16, is_unkeyed=True))
+    ledger.start(CrawlRecord(TERMS, b"", identity=identity.record))
+    names = [FORGED_HOST, VICTIM]
+    shard = identity.shard_of_domain("victim.test")
+    first, second = identity.host_id(names[0]), identity.host_candidate(names[1], 1)
+    domain = identity.domain_candidate("victim.test", 2)
+    robots = RobotsRecord(f"http://{VICTIM}", 200, "ok", b"User-agent: *", 1.0, 2.0, probe=1)
+    written = sorted([
+        Row("hosts", first, rows.encode(HostRecord(names[0], "a200532.test"))),
+        Row("hosts", second, rows.encode(HostRecord(names[1], "victim.test", probe=1))),
+        Row("domains", domain, rows.encode(DomainRecord("victim.test", probe=2))),
+        Row("robots", rows.robots_key(robots.origin, second, identity), rows.encode_robots(robots)),
+    ])  # fmt: skip
+    ledger.join(A, "", LEASE_S)
+    epochs = ledger.take(A, [shard])
+    ledger.commit(A, Commit(1, Totals(), epochs=epochs, rows={shard: written}))
+    assert restored(ledger, A, shard) == written
+    record = ledger.record()
+    assert record is not None
+    use(Identity())  # of another crawl that this process has opened
+    catalog = SharedCatalog(ledger, record)
+    for name, key in zip(names, (first, second), strict=True):
+        host = catalog.host(name)
+        assert host is not None
+        assert (host.name, catalog.host_id(name)) == (name, key)
+    assert [each.origin for each in catalog.robots(second)] == [robots.origin]
 
 
 # -- leases ---------------------------------------------------------------------------------------
@@ -790,9 +872,9 @@ def test_letters_are_read_without_being_received(ledger: SharedLedger) -> None:
     started(ledger).join(A, "", LEASE_S)
     for number in range(1, 31):
         ledger.commit(A, Commit(number, Totals(), links={SHARD: b"to one %d" % number, OTHER: b"to other"}))
-    assert list(ledger.letters([SHARD])) == [(SHARD, b"to one %d" % number) for number in range(1, 31)]
-    assert len(list(ledger.letters(range(SHARD_COUNT)))) == 60
-    assert list(ledger.letters([(SHARD + 7) % SHARD_COUNT])) == []
+    assert list(ledger.messages([SHARD])) == [(SHARD, b"to one %d" % number) for number in range(1, 31)]
+    assert len(list(ledger.messages(range(SHARD_COUNT)))) == 60
+    assert list(ledger.messages([(SHARD + 7) % SHARD_COUNT])) == []
     ledger.take(A, [SHARD])
     assert len(ledger.receive(A, {}, 1 << 20)[SHARD]) == 30
 

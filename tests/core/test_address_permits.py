@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.politeness.address_permits import (
     LINGER_S,
-    SAY_AGAIN_S,
+    REPORT_AGAIN_S,
     VALID_S,
     AddressAsk,
     AddressGrant,
@@ -15,7 +13,8 @@ from gossamer.core.politeness.address_permits import (
     rules_of,
 )
 from gossamer.core.politeness.arrival import MAX_TRANSIT_S
-from gossamer.core.politeness.gates import AddressSlot
+from gossamer.core.politeness.gates import SharedSlot
+from tests.core.slots import lone_host
 
 NOW = 1000.0
 NAME = "10.0.0.1"
@@ -27,8 +26,11 @@ def permits_of(members: int, **limits: float) -> AddressPermits:
     return permits
 
 
-def slot(in_flight: int, waiting: int = 0) -> AddressSlot:
-    return AddressSlot(NAME, in_flight, deque([None] * waiting))  # type: ignore[list-item]
+def slot(in_flight: int, waiting: int = 0) -> SharedSlot:
+    found = SharedSlot(NAME, in_flight)
+    for number in range(waiting):
+        found.blocked.append(lone_host(f"h{number}.test"))
+    return found
 
 
 def test_half_of_a_limit_is_divided_and_the_rest_is_asked_for() -> None:
@@ -62,7 +64,7 @@ def test_what_has_not_changed_is_said_again_only_after_a_while() -> None:
         assert permits.asks({NAME: slot(5, waiting=1)}, at) == {NAME: ask}, "as long as it waits"
     permits.grant(NAME, AddressGrant(1), NOW + 0.1)
     assert permits.asks({NAME: slot(6)}, NOW + 0.2) == {}
-    assert permits.asks({NAME: slot(6)}, NOW + 0.1 + SAY_AGAIN_S) == {NAME: AddressAsk(1, 1, kept=1)}
+    assert permits.asks({NAME: slot(6)}, NOW + 0.1 + REPORT_AGAIN_S) == {NAME: AddressAsk(1, 1, kept=1)}
     permits.grant(NAME, AddressGrant(0), NOW + 4.0)
     assert permits.asks({NAME: slot(6)}, NOW + 4.0) == {NAME: AddressAsk(1, 1, kept=1)}, "it has more than it may"
     assert permits.asks({NAME: slot(5)}, NOW + 4.1) == {NAME: AddressAsk(0, 0, kept=1)}, "others wait for that"

@@ -13,7 +13,7 @@ from gossamer.core.ledger.rows import decode_url, encode
 from gossamer.model.records import (
     ArchiveSpan,
     ChangeKind,
-    OrderKind,
+    FetchKind,
     Outcome,
     QueuedUrl,
     RequestTimes,
@@ -76,7 +76,7 @@ _URL = QueuedUrl(
     priority=1,
     seq=2,
     depth=3,
-    kind=OrderKind.SITEMAP,
+    kind=FetchKind.SITEMAP,
     source=Source.REDIRECT,
     parent=b"p" * 16,
     hops=4,
@@ -89,7 +89,7 @@ _URL = QueuedUrl(
     lastmod="2026-01-01",
 )
 _RESULT = Result(
-    order_id=8,
+    task_id=8,
     outcome=Outcome.CLIENT_ERROR,
     status=404,
     error="error",

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.frontier.priority import QueueOrder, ordering
 from gossamer.core.frontier.workbench import DomainSlot, HostSlot, HostState, Workbench
-from gossamer.core.politeness.gates import Gates
+from gossamer.core.politeness.gates import Gates, is_slow, record_held
 from tests.amount import amount
 from tests.core.slots import lone_host
 
@@ -58,7 +58,7 @@ def test_an_address_whose_links_wait_gets_a_quarter_of_the_connections() -> None
     for host, address in ((one, ADDRESS), (two, ADDRESS), (elsewhere, "10.0.0.2"), (elsewhere, "10.0.0.2")):
         gates.occupy(host, address)
     assert gates.closed(one, 0.0) is None
-    gates.slow.add(ADDRESS)
+    gates.crowding.add(ADDRESS)
     stand_in_line(gates, [one])
     assert gates.closed(elsewhere, 0.0) is None
     assert gates.vacate(two, ADDRESS) == [one]
@@ -140,6 +140,140 @@ def test_the_lines_of_a_host_are_those_in_which_it_stands() -> None:
     (line,) = gates.lines_of(waiting)
     line.remove(waiting)
     assert gates.vacate(asked, ADDRESS) == []
+
+
+# -- shares --------------------------------------------------------------------------------------------
+
+
+def shared_gates(limits: FrontierLimits, *domains: str) -> Gates:
+    """Return gates at whose address, and in whose pool, several domains are at work."""
+    gates = Gates(limits)
+    gates.domains_at_work = len(domains)
+    for domain in domains:
+        gates.crowds.record_tenant(ADDRESS, domain)
+    return gates
+
+
+def occupied(gates: Gates, host: HostSlot, wanted: int, address: str = ADDRESS) -> int:
+    """Send as many requests of a host as are wanted and allowed; return how many."""
+    for count in range(wanted):
+        if gates.closed(host, 0.0) is not None:
+            return count
+        gates.occupy(host, address, is_slow=is_slow(host))
+    return wanted
+
+
+def test_a_domain_that_shares_an_address_leaves_a_part_of_it_free() -> None:
+    gates = shared_gates(FrontierLimits(address_connections=20), "greedy.test", "late.test")
+    assert occupied(gates, lone_host("greedy.test"), 100) == 15
+    assert occupied(gates, lone_host("late.test"), 100) == 4
+    assert occupied(gates, lone_host("third.test"), 1) == 1
+
+
+def test_a_domain_that_is_alone_at_its_address_gets_all_of_it() -> None:
+    gates = shared_gates(FrontierLimits(address_connections=20), "only.test")
+    assert occupied(gates, lone_host("only.test"), 100) == 20
+
+
+def test_a_domain_leaves_a_part_of_all_connections_whatever_its_addresses_are() -> None:
+    gates = shared_gates(FrontierLimits(connections=40), "greedy.test", "other.test")
+    domain = DomainSlot("greedy.test")
+    hosts = [lone_host(f"h{n}.greedy.test", domain, f"10.1.0.{n}") for n in range(100)]
+    assert sum(occupied(gates, host, 1, host.record.addresses[0]) for host in hosts) == 30
+    assert occupied(gates, lone_host("other.test"), 1) == 1
+
+
+def test_names_that_are_looked_up_count_for_their_domain() -> None:
+    gates = shared_gates(FrontierLimits(connections=40), "greedy.test", "other.test")
+    domain = DomainSlot("greedy.test")
+    hosts = [lone_host(f"h{n}.greedy.test", domain, "") for n in range(31)]
+    for host in hosts:
+        host.record.addresses = ()
+    for host in hosts[:30]:
+        assert gates.closed(host, 0.0) is None
+        gates.begin_lookup(host)
+    stand_in_line(gates, hosts[30:])
+    assert gates.closed(lone_host("other.test"), 0.0) is None
+    assert gates.end_lookup(hosts[0].name) == hosts[30:]
+
+
+def test_slow_hosts_of_all_domains_together_leave_a_part_free_for_the_others() -> None:
+    names = [f"slow{n}.test" for n in range(30)]
+    gates = shared_gates(FrontierLimits(address_connections=20), *names, "quick.test")
+    slow = [lone_host(name) for name in names]
+    for host in slow:
+        record_held(host, 20.0)
+    assert sum(occupied(gates, host, 1) for host in slow) == 15
+    assert occupied(gates, lone_host("quick.test"), 1) == 1
+
+
+def test_slow_hosts_yield_but_not_everything() -> None:
+    gates = shared_gates(FrontierLimits(address_connections=8), *(f"h{n}.test" for n in range(12)))
+    quick = [lone_host(f"h{n}.test") for n in range(8)]
+    slow = lone_host("slow.test")
+    record_held(slow, 20.0)
+    for host in quick:
+        gates.occupy(host, ADDRESS)
+    waiting = lone_host("h9.test")
+    for host in (waiting, slow):
+        gate = gates.closed(host, 0.0)
+        assert gate is not None
+        gates.stand_in_line(host, gate)
+    assert gates.vacate(quick[0], ADDRESS) == [slow], "no slow host has anything"
+    gates.occupy(slow, ADDRESS, is_slow=True)
+    closed = gates.closed(slow, 0.0)
+    assert closed is not None
+    gates.stand_in_line(slow, closed)
+    assert gates.vacate(quick[1], ADDRESS) == [waiting]
+
+
+def test_a_host_that_has_not_answered_is_as_slow_as_its_domain() -> None:
+    domain = DomainSlot("a.test")
+    one, other = lone_host("one.a.test", domain), lone_host("other.a.test", domain)
+    record_held(one, 20.0)
+    assert is_slow(one)
+    assert is_slow(other)
+    record_held(other, 0.1)
+    assert not is_slow(other)
+    assert is_slow(one)
+
+
+def test_what_a_domain_has_beyond_its_share_is_lent() -> None:
+    gates = shared_gates(FrontierLimits(address_connections=20), "only.test")
+    host = lone_host("only.test")
+    lent = []
+    for _ in range(20):
+        lent.append(gates.is_lent(host, ADDRESS))
+        gates.occupy(host, ADDRESS)
+    assert lent == [False] * 15 + [True] * 5
+    gates.vacate(host, ADDRESS)
+    record_held(host, 20.0)
+    assert not gates.is_lent(host, ADDRESS), "it is known to need more time"
+
+
+def test_domains_that_wait_take_turns_whatever_number_of_hosts_they_have() -> None:
+    gates = shared_gates(FrontierLimits(address_connections=2), "many.test", "few.test", "asked.test")
+    asked = [lone_host("asked.test"), lone_host("asked2.test")]
+    for host in asked:
+        gates.occupy(host, ADDRESS)
+    many = DomainSlot("many.test")
+    crowd = [lone_host(f"h{n}.many.test", many) for n in range(5)]
+    late = lone_host("few.test")
+    stand_in_line(gates, [*crowd, late])
+    woken = []
+    for host in asked:
+        woken += gates.vacate(host, ADDRESS)[:1]
+    assert woken == [crowd[0], late]
+
+
+def test_addresses_of_one_ipv6_network_are_one_gate_and_those_that_stand_for_ipv4_are_that() -> None:
+    gates = Gates(FrontierLimits(address_connections=1))
+    gates.occupy(lone_host("a.test", address="2001:db8::1"), "2001:db8::1")
+    assert gates.closed(lone_host("b.test", address="2001:db8::2"), 0.0) is not None
+    assert gates.closed(lone_host("c.test", address="2001:db8:0:1::2"), 0.0) is None
+    gates.occupy(lone_host("d.test"), ADDRESS)
+    for address in (f"::ffff:{ADDRESS}", f"64:ff9b::{ADDRESS}", "2002:a00:1::"):
+        assert gates.closed(lone_host("e.test", address=address), 0.0) is not None
 
 
 # -- delays --------------------------------------------------------------------------------------------
@@ -249,6 +383,7 @@ class Request:
     host: HostSlot
     address: str
     is_sent: bool = False
+    is_slow: bool = False
 
     @property
     def gate_names(self) -> tuple[str, str]:
@@ -263,11 +398,19 @@ class GatesModel(RuleBasedStateMachine):
         delays=st.tuples(st.sampled_from([0.0, 1.0, 2.5]), st.sampled_from([0.0, 0.5, 3.0])),
         is_restart=st.booleans(),
         host_connections=st.integers(1, 3),
+        pool=st.tuples(st.sampled_from([1, 3, 5, 100]), st.sampled_from([0.5, 0.75, 1.0])),
     )
     def begin(
-        self, connections: tuple[int, int], delays: tuple[float, float], is_restart: bool, host_connections: int
+        self,
+        connections: tuple[int, int],
+        delays: tuple[float, float],
+        is_restart: bool,
+        host_connections: int,
+        pool: tuple[int, float],
     ) -> None:
         self.limits = FrontierLimits(
+            connections=pool[0],
+            domain_share=pool[1],
             domain_connections=connections[0],
             address_connections=connections[1],
             domain_delay_s=delays[0],
@@ -281,6 +424,9 @@ class GatesModel(RuleBasedStateMachine):
             self.asked_at = defaultdict(lambda: 100.0)
         domains = [DomainSlot("x.test"), DomainSlot("y.test")]
         self.hosts = [lone_host(f"h{n}", domains[n % 2], f"10.0.0.{n % 3}", host_connections) for n in range(7)]
+        self.bench.gates.domains_at_work = len(domains)
+        for host in self.hosts:
+            self.bench.gates.crowds.record_tenant(host.record.addresses[0], host.domain.name)
         self.wanted: Counter[str] = Counter()  # requests that a host is still to make
         self.out: list[Request] = []
         for host in self.hosts:
@@ -315,14 +461,14 @@ class GatesModel(RuleBasedStateMachine):
         self.limits.address_connections, self.limits.domain_connections = address, domain
 
     @rule()
-    def order(self) -> None:
-        self.try_order()
+    def task(self) -> None:
+        self.try_task()
 
-    def try_order(self) -> bool:
-        """Make the next order, if there is one; return whether there was."""
+    def try_task(self) -> bool:
+        """Make the next task, if there is one; return whether there was."""
         for woken in self.bench.due(self.now):
             self.reschedule(woken)
-        while (host := self.bench.pop_ready(self.now)) is not None:
+        while len(self.out) < self.limits.connections and (host := self.bench.pop_ready(self.now)) is not None:
             if self.wanted[host.name]:
                 self.send_out(host)
                 return True
@@ -341,10 +487,26 @@ class GatesModel(RuleBasedStateMachine):
             if delay_s:
                 assert all(other.is_sent for other in others), "one before may not be on the wire yet"
                 assert self.now >= self.asked_at[name] + delay_s, "too close to the one before"
+        self.check_share(request, self.out, self.limits.connections)
+        at_address = [other for other in self.out if other.address == request.address]
+        self.check_share(request, at_address, self.limits.address_connections)
         self.wanted[host.name] -= 1
+        request.is_slow = is_slow(host)
         self.out.append(request)
-        self.bench.occupy(host, request.address)
+        self.bench.occupy(host, request.address, is_slow=request.is_slow)
         self.reschedule(host)
+
+    def check_share(self, request: Request, others: list[Request], capacity: int) -> None:
+        """Neither a domain nor the slow hosts together have more of a gate than a multiple of what is free."""
+        if not capacity:
+            return
+        most = self.limits.share_of_free * (capacity - len(others))
+        assert sum(other.host.domain is request.host.domain for other in others) < most
+        assert not is_slow(request.host) or sum(other.is_slow for other in others) < most
+
+    @rule(number=st.integers(0, 6), seconds=st.sampled_from([0.1, 20.0]))
+    def become_slow_or_quick(self, number: int, seconds: float) -> None:
+        self.hosts[number].held_s = seconds
 
     def hold(self, request: Request, asked_at: float) -> None:
         is_first_report, request.is_sent = not request.is_sent, True
@@ -367,7 +529,7 @@ class GatesModel(RuleBasedStateMachine):
     def end_request(self, request: Request) -> None:
         self.out.remove(request)
         self.hold(request, self.now)
-        freed = self.bench.vacate(request.host, request.address)
+        freed = self.bench.vacate(request.host, request.address, is_slow=request.is_slow)
         self.reschedule(request.host)
         for host in freed:
             self.reschedule(host)
@@ -386,7 +548,7 @@ class GatesModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Nobody waits for ever: as requests end and time passes, every host makes all its requests."""
         for _ in range(1000):
-            while self.try_order():
+            while self.try_task():
                 pass
             if self.out:
                 self.end_request(self.out[0])
@@ -403,3 +565,20 @@ class GatesModel(RuleBasedStateMachine):
 
 GatesModel.TestCase.settings = settings(max_examples=amount(37, 150), stateful_step_count=50)
 TestGatesModel = GatesModel.TestCase
+
+
+def test_what_a_host_in_line_waits_for_is_named() -> None:
+    gates = shared_gates(FrontierLimits(address_connections=4, connections=8), "greedy.test", "other.test")
+    greedy = lone_host("greedy.test")
+    assert occupied(gates, greedy, 9) == 3
+    stand_in_line(gates, [greedy])
+    assert gates.described_wait(greedy) == (
+        "its address 10.0.0.1: 3 requests are in flight there, and its domain greedy.test may have 75% of 4"
+    )
+    elsewhere = [lone_host(f"h{n}.greedy.test", greedy.domain, f"10.2.0.{n}") for n in range(5)]
+    assert sum(occupied(gates, host, 1, host.record.addresses[0]) for host in elsewhere) == 3
+    stand_in_line(gates, elsewhere[4:])
+    assert gates.described_wait(elsewhere[4]) == (
+        "connections: its domain greedy.test may have 75% of all, while others have work"
+    )
+    assert gates.described_wait(lone_host("free.test", address="10.3.0.1")) == ""

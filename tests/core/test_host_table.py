@@ -390,7 +390,7 @@ def test_a_host_can_be_released_from_every_state_but_busy(state: HostState) -> N
         assert table.bench.vacate(other, "10.0.0.1") == []
 
 
-def test_a_host_with_orders_out_is_not_released() -> None:
+def test_a_host_with_tasks_out_is_not_released() -> None:
     table = table_with()
     host = ready_host(table)
     host.in_flight = 1

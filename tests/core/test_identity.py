@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextvars import copy_context
+from hashlib import blake2b
 
 import pytest
 from hypothesis import given
@@ -11,19 +13,52 @@ from hypothesis import strategies as st
 from gossamer.core.url.forms import url_id
 from gossamer.core.url.identity import (
     SHARD_COUNT,
+    Identity,
+    current,
     domain_id,
     host_id,
     shard_of,
     shard_of_domain,
     shard_prefix,
     shard_range,
+    use,
 )
+from gossamer.model.state import IdentityRecord
 
 
 def test_the_identity_of_a_host_never_changes() -> None:
     # Written to disk, and shared between machines: another value would orphan every row.
-    assert host_id("www.example.org").hex() == "4036d8fa63263a52"
-    assert host_id("example.org").hex() == "4037554f7ebcbf45"
+    keyed = Identity(IdentityRecord(bytes(range(16))))
+    assert keyed.host_id("www.example.org").hex() == "ebfe8a6a110b8680"
+    assert keyed.host_id("example.org").hex() == "ebf50dfe84df02ad"
+    assert keyed.host_candidate("www.example.org", 1).hex() == "ebfeb273ca59ff43"
+    assert keyed.digest(b"http://example.org/").hex() == "ff07e33acd5b8c32"
+    before = Identity(IdentityRecord(b"k" * 16, is_unkeyed=True))
+    assert before.host_id("www.example.org").hex() == "4036d8fa63263a52"
+    assert before.host_id("example.org").hex() == "4037554f7ebcbf45"
+
+
+def test_ids_are_keyed_blake2b_of_the_number_of_the_candidate_and_the_name() -> None:
+    key = bytes(range(16))
+    keyed = Identity(IdentityRecord(key))
+    name = b"http://example.org/"
+    assert keyed.digest(name) == keyed.first_digest(name) == blake2b(b"\0" + name, digest_size=8, key=key).digest()
+    assert keyed.digest(name, 3) == blake2b(b"\3" + name, digest_size=8, key=key).digest()
+    other = Identity(IdentityRecord(bytes(16)))
+    assert keyed.host_id("www.example.org") != other.host_id("www.example.org")
+
+
+def test_each_task_has_the_identity_of_its_crawl() -> None:
+    def work(key: bytes) -> tuple[bytes, bytes]:
+        use(Identity(IdentityRecord(key)))
+        return current().record.key, host_id("www.example.org")
+
+    first, second = copy_context(), copy_context()
+    before = host_id("www.example.org")
+    found = [first.run(work, b"1" * 16), second.run(work, b"2" * 16)]
+    assert first.run(host_id, "www.example.org") == found[0][1], "the other crawl changed it"
+    assert second.run(host_id, "www.example.org") == found[1][1]
+    assert len({before, found[0][1], found[1][1]}) == 3
 
 
 def test_hosts_of_one_domain_share_its_shard() -> None:

@@ -6,7 +6,7 @@ from gossamer.core.links.first_pass import FirstPass
 from gossamer.core.links.intake import URL_CHARS, FoundLink, Intake, IntakeRules, LinkContext, LinkHooks
 from gossamer.core.links.scope import DEFAULT_EXCLUDES, Reach, Scope, Surroundings
 from gossamer.core.url.forms import link_to
-from gossamer.model.records import Anchor, Link, OrderKind, Source
+from gossamer.model.records import Anchor, FetchKind, Link, Source
 
 LIMITS = FrontierLimits(max_depth=3)
 PAGE = LinkContext(depth=1, source=Source.LINK, parent=b"p" * 16)
@@ -113,13 +113,13 @@ def test_seeds_pass_whatever_the_rules() -> None:
     seed = LinkContext(depth=0, source=Source.SEED, https_first=True)
     screened = _intake().screen(_links("http://other.test/login"), seed, 0.0)
     assert [url.https_first for url in screened.candidates] == [True]
-    sitemap = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
-    assert _intake().screen(_links("/sitemap.xml.gz"), sitemap, 0.0).candidates[0].kind is OrderKind.SITEMAP
+    sitemap = LinkContext(depth=0, source=Source.SITEMAP, kind=FetchKind.SITEMAP)
+    assert _intake().screen(_links("/sitemap.xml.gz"), sitemap, 0.0).candidates[0].kind is FetchKind.SITEMAP
 
 
 def test_a_sitemap_does_not_wait_for_the_pages_as_a_document_does() -> None:
     intake = _intake()
-    sitemap = LinkContext(depth=0, source=Source.SITEMAP, kind=OrderKind.SITEMAP)
+    sitemap = LinkContext(depth=0, source=Source.SITEMAP, kind=FetchKind.SITEMAP)
     (listed,) = intake.screen(_links("/sitemap.xml"), sitemap, 0.0).candidates
     page, feed = intake.screen(_links("/a", "/feed.xml"), PAGE, 0.0).candidates
     assert listed.priority < page.priority < feed.priority

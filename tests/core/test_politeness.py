@@ -13,7 +13,7 @@ from gossamer.core.politeness.pace import (
     delay_in_force_s,
     record_latency,
     record_result,
-    server_errors_of_a_day,
+    server_errors_24h,
 )
 from gossamer.core.politeness.retry import MAX_RETRY_AFTER_S
 from gossamer.model.records import HostRecord, Outcome, Result
@@ -45,8 +45,8 @@ def test_the_narrowest_rule_counts_whatever_their_order() -> None:
         PaceRule("*.shop.example.org", delay_s=3.0),
         PaceRule("a.shop.example.org", delay_s=4.0),
     ]
-    for order in (rules, rules[::-1]):
-        pace = Pace(9.0, 1, order)
+    for task in (rules, rules[::-1]):
+        pace = Pace(9.0, 1, task)
         for host, delay_s, pattern in (
             ("other.test", 1.0, "*"),
             ("www.example.org", 2.0, "*.example.org"),
@@ -96,11 +96,11 @@ def test_answers_with_5xx_are_counted_for_24_hours_by_the_hour() -> None:
     record, hour = _host(), 3600.0
     for at in (0.0, 1.0, hour, 23.9 * hour):
         count_server_error(record, at)
-    assert server_errors_of_a_day(record, 23.9 * hour) == 4
-    assert server_errors_of_a_day(record, 24 * hour) == 2
+    assert server_errors_24h(record, 23.9 * hour) == 4
+    assert server_errors_24h(record, 24 * hour) == 2
     count_server_error(record, 24 * hour)
     assert record.server_errors == [(1, 1), (23, 1), (24, 1)]
-    assert server_errors_of_a_day(record, 49 * hour) == 0
+    assert server_errors_24h(record, 49 * hour) == 0
 
 
 def test_five_failures_in_a_row_park_a_host_longer_each_time() -> None:

@@ -92,7 +92,7 @@ def test_the_random_order_is_decided_by_its_seed() -> None:
         return sorted(urls, key=lambda url: _rank(order, url, 0))
 
     # Written down, so that another process, machine or version puts them in the same order.
-    assert [url.rpartition("/")[2] for url in shuffled(1)[:8]] == "38 0 5 45 49 44 35 67".split()
+    assert [url.rpartition("/")[2] for url in shuffled(1)[:8]] == "73 63 72 26 29 35 21 98".split()
     assert sorted(shuffled(1)) == sorted(urls)
     assert len({tuple(shuffled(seed)) for seed in range(5)} | {tuple(urls)}) == 6
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from gossamer.core.ledger.rows import position_of, queue_key
 from gossamer.core.links.requisite import (
     MAX_ROOM,
     count_requisites,
+    is_foreign,
     priority_with,
     queued_requisite,
     redirected,
@@ -21,7 +23,7 @@ from gossamer.core.links.requisite import (
 from gossamer.core.url.forms import link_to, url_id
 from gossamer.core.url.identity import shard_of
 from gossamer.engine.admission.admission import BEFORE_PAGES
-from gossamer.model.records import OrderKind, QueuedUrl, Source
+from gossamer.model.records import FetchKind, QueuedUrl, Source
 
 NOW = 1000.0
 
@@ -56,12 +58,32 @@ def test_a_requisite_comes_before_all_pages_and_sitemaps_and_keeps_its_room(room
 
 
 def test_stylesheets_come_first() -> None:
-    assert priority_with(3) < priority_with(1) < priority_with(0)
+    rooms = [priority_with(room, is_foreign=is_foreign) for is_foreign in (False, True) for room in (MAX_ROOM, 1, 0)]
+    assert rooms == sorted(rooms)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["http://a.test/i.png"], False),
+        (["http://static.a.test/s.css", "http://a.test/i.png"], False),
+        (["http://b.test/i.png"], True),
+        (["http://b.test/s.css", "http://a.test/i.png"], True),
+        (["http://192.0.2.1/i.png"], True),
+    ],
+)
+def test_what_another_domain_has_a_part_in_is_foreign(names: list[str], expected: bool) -> None:
+    url = page()
+    for name in names:
+        url = queued_requisite(requisite_to(name), url, 3, 7, NOW)
+    assert (is_foreign(url), room_of(url)) == (expected, 3)
+    target = redirected(requisite_to("http://a.test/"), url, 8, NOW)
+    assert (is_foreign(target), room_of(target)) == (expected, 3)
 
 
 def test_a_requisite_descends_from_what_names_it() -> None:
     url = queued_requisite(requisite_to("http://b.test/s.css"), page(), 5, 7, NOW)
-    assert (url.kind, url.parent, url.depth, url.seed) == (OrderKind.REQUISITE, page().id, 3, 2)
+    assert (url.kind, url.parent, url.depth, url.seed) == (FetchKind.REQUISITE, page().id, 3, 2)
     assert count_requisites([url, page(), url]) == 2
 
 

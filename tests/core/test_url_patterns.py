@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gossamer.core.traps.url_patterns import common_folder, contains, folder_of, patterns_of
+from gossamer.core.traps.url_patterns import common_folder, contains, folder_of, patterns_of, plain_patterns_of
 
 HOST = "http://a.test"
 
@@ -17,6 +19,7 @@ HOST = "http://a.test"
         ("/about/", ("/*/",)),
         ("/item/17", ("/item/#", "/item/*", "/item/**", "/**")),
         ("/item/new", ("/item/*", "/item/**", "/**")),
+        ("/s/0123456789abcde/x", ("/s/#abcde/x", "/s/#abcde/*", "/s/**", "/**")),
         ("/s/0123456789abcdef01", ("/s/*", "/s/**", "/**")),
         ("/item/17/", ("/item/#/", "/item/*/", "/item/**", "/**")),
         ("/item/17/reviews/4", ("/item/#/reviews/#", "/item/#/reviews/*", "/item/**", "/**")),
@@ -28,6 +31,18 @@ HOST = "http://a.test"
 def test_urls_fall_into_patterns_from_narrow_to_wide(path: str, patterns: tuple[str, ...]) -> None:
     assert patterns_of(HOST + path) == patterns
     assert all(contains(pattern, HOST + path) for pattern in patterns)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["/", "//", "a", "1", "23", "0123456789abcde", "-_", ".", "*", "#", "?", "&b=1", "%20", "é", "٣"]
+        )
+    )
+)
+def test_c_and_python_name_the_same_patterns(pieces: list[str]) -> None:
+    url = f"{HOST}/{''.join(pieces)}"
+    assert patterns_of(url) == plain_patterns_of(url)
 
 
 def test_a_tree_contains_what_is_below_its_folder() -> None:

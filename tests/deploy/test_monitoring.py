@@ -24,7 +24,10 @@ GB = 10**9
 
 # By alert: series with which it fires, and with which it does not. Values as in `promtool test rules`, one per minute.
 CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "GossamerNotScraped": ({"up": "1x10 0x20"}, {"up": "1x30"}),
+    "GossamerNotScraped": (
+        {"up": "1x10 0x20", "gossamer_forecast_seconds": "900-10x10 stale"},
+        {"up": "1x10 0x20", "gossamer_forecast_seconds": "300-27x10 stale"},
+    ),
     "GossamerErrorRate": (
         {"gossamer_errors_total": "0+10x30", "gossamer_fetches_total outcome=ok": "0+90x30"},
         {"gossamer_errors_total": "0+1x30", "gossamer_fetches_total outcome=ok": "0+90x30"},

@@ -23,8 +23,10 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, AnyStr, cast
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = "gossamer.cli.main"
 WEB = "gossamer.sim.running"
 MODULES = (
@@ -79,7 +81,7 @@ def _address() -> str:
     address = f"\0gossamer-tests-{os.getpid()}"
     ready, told = os.pipe()
     command = [sys.executable, "-m", __name__, address[1:], str(told)]
-    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[told])
+    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[told], cwd=ROOT)
     os.close(told)
     assert os.read(ready, 1) == b"."
     os.close(ready)

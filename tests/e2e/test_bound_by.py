@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from gossamer.control.running import query
 from gossamer.model.figures import Figures, Resource
-from gossamer.runtime.session.control_socket import query
 from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, start
 from tests.e2e.test_steering import wait_for

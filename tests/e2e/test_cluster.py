@@ -17,11 +17,10 @@ from typing import TypeAlias
 import pytest
 
 from gossamer.archive.reader import ArchiveReader
-from gossamer.assembly.run import open_shared
-from gossamer.cli.cluster.ledger import open_crawl
+from gossamer.backends.registry import open_catalog, open_shared
 from gossamer.cli.main import main
+from gossamer.control.record import open_crawl
 from gossamer.reading.cluster import SharedReader
-from gossamer.runtime.stores.catalogs import open_catalog
 from gossamer.sim.web.server_judge import JudgeRules, ServerVerdict
 from gossamer.sim.web.web import preset
 from tests.e2e.program import start

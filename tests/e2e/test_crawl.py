@@ -155,6 +155,17 @@ def test_a_limit_that_was_reached_can_be_raised(tmp_path: Path, small_web: Runni
     assert report.is_clean, report.render()
 
 
+def test_a_run_that_fetches_nothing_says_so_and_what_would_fetch(tmp_path: Path, small_web: RunningWeb) -> None:
+    command = ("crawl", *small_web.seeds(), *crawl_options(small_web, tmp_path / "out", 0), "--max-pages", "30")
+    first = run(*command)
+    assert "NOTHING WAS FETCHED" not in first.stderr
+    again = run(*command, "--json")
+    assert again.returncode == 0
+    assert summary_of(again.stdout)["run_fetches"] == 0
+    assert "NOTHING WAS FETCHED: the page limit was reached; the 30 pages above are of earlier runs" in again.stderr
+    assert f"resume {tmp_path / 'out'} --max-pages N' raises the limit" in again.stderr
+
+
 def test_options_that_would_change_a_crawl_are_refused(tmp_path: Path, small_web: RunningWeb) -> None:
     out = tmp_path / "out"
     crawl(small_web, out, 10, "-n", "5")

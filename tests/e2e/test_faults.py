@@ -164,3 +164,15 @@ def test_plain_files_have_safe_names(tmp_path: Path, small_web: RunningWeb) -> N
     stored = out / "files" / host / file_name(home)
     assert stored.read_bytes().lstrip().lower().startswith(b"<!doctype html")
     assert not list((out / "archive").iterdir())
+
+
+def test_a_crawl_that_was_killed_before_its_first_commit_begins_again_with_its_seeds(
+    tmp_path: Path, small_web: RunningWeb
+) -> None:
+    out = tmp_path / "out"
+    options = crawl_options(small_web, out, 10)
+    killed = run("crawl", *small_web.seeds(), *options, environment={"GOSSAMER_FAILPOINT": "before_commit:kill:1"})
+    assert killed.returncode == -signal.SIGKILL
+    done = run("resume", str(out), "--json")
+    assert done.returncode == 0, done.stderr
+    assert summary_of(done.stdout)["pages"] > 100

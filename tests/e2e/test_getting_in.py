@@ -78,6 +78,25 @@ def test_a_login_opens_a_site_and_its_robots_txt(tmp_path: Path, keys: Keys, sit
     assert 'password-env = "SITE_PASSWORD"' in (out / "crawl.toml").read_text()
 
 
+def modes(folder: Path) -> set[str]:
+    return {oct(path.stat().st_mode & 0o777) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_is_behind_a_login_is_for_its_operator_only(
+    tmp_path: Path, keys: Keys, site: GuardedSite, workers: str
+) -> None:
+    out = tmp_path / "c"
+    first = run("crawl", site.url("localhost"), "--out", str(out), *QUICK, "--insecure", "localhost")
+    assert first.returncode == 1, "a page needs the login"
+    assert out.stat().st_mode & 0o077, "others may read a crawl without a login"
+    given = config(tmp_path, login(keys))
+    again = run("resume", str(out), *given, "--json", "--workers", workers, environment={"SITE_PASSWORD": SECRET})
+    assert again.returncode == 1, "its URLs have failed for good, and 'retry' queues them"
+    assert modes(out) == {"0o600"}
+    assert {oct(path.stat().st_mode & 0o777) for path in (out, *out.rglob("*")) if path.is_dir()} == {"0o700"}
+
+
 def test_each_run_reads_the_secret_for_itself(tmp_path: Path, keys: Keys, site: GuardedSite) -> None:
     out = tmp_path / "out"
     (tmp_path / "word").write_text(SECRET + "\n")

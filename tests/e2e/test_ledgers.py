@@ -15,7 +15,7 @@ from typing import Protocol
 import pytest
 
 from gossamer.backends.kafka.address import place_of
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.owners import Owners
 from tests.e2e.test_cluster import PLAN, WINDOW_PAGES, Nodes, verb
 from tests.e2e.test_cluster_errors import said
@@ -82,7 +82,7 @@ class OnKafka:
         return self._both.prepared("nowhere")
 
     def owners(self, nodes: Nodes) -> set[str]:
-        database = Database(place_of(nodes.url, {}))
+        database = Keyspace(place_of(nodes.url, {}))
         found = {owner.name for owner in Owners(database).read().values()}
         database.close()
         return found

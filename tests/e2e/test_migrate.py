@@ -17,7 +17,7 @@ import pytest
 from gossamer.archive.warc import warc_date
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.core.ledger import rows
-from gossamer.model.records import OrderKind
+from gossamer.model.records import FetchKind
 from gossamer.reading.folder import CrawlReader
 from gossamer.sim.web.server_judge import JudgeRules
 from gossamer.sim.web.web import preset
@@ -135,7 +135,7 @@ def test_a_crawl_that_came_back_is_continued_to_the_same_end(
 def pages_of(folder: Path) -> set[str]:
     """Return the paths of all pages: hosts are the same, but not the ports of two webs."""
     with CrawlReader(folder) as crawl:
-        found = (row.url for _, row in crawl.ledger.urls() if row.outcome == "ok" and row.kind is OrderKind.PAGE)
+        found = (row.url for _, row in crawl.ledger.urls() if row.outcome == "ok" and row.kind is FetchKind.PAGE)
         return {re.sub(r":\d+/", "/", url, count=1) for url in found}
 
 

@@ -14,7 +14,7 @@ import pytest
 from pymongo.database import Database
 
 from gossamer.backends.mongodb.connect import Document
-from gossamer.model.records import OrderKind
+from gossamer.model.records import FetchKind
 from gossamer.reading.folder import CrawlReader
 from gossamer.sim.web.web import preset
 from tests.e2e.program import beside, crawl_options, run, survive, until
@@ -270,7 +270,7 @@ def test_a_page_that_is_neither_in_the_database_nor_in_the_archive_is_named(
     assert mended.returncode == 1
     with CrawlReader(out) as crawl:
         rows = [row for _, row in crawl.ledger.urls() if row.outcome == "ok" and not row.duplicate_of]
-        rows = [row for row in rows if row.kind is OrderKind.PAGE]
+        rows = [row for row in rows if row.kind is FetchKind.PAGE]
         gone = {row.url for row in rows if row.archived is not None and row.archived.file == lost.name}
     assert 0 < len(gone) < len(rows)
     assert f"{len(rows) - len(gone)} pages stored again" in mended.stdout

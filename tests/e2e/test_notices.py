@@ -166,8 +166,7 @@ def test_a_key_that_the_host_does_not_have_is_refused(site: PlainSite, tmp_path:
         status, text = notices.post(**fields, key=OTHER_KEY, urlList=[site.url + "a"])
         assert status == 403
         assert f"/{OTHER_KEY}.txt: client_error, status 404" in json.loads(text)["error"]
-        assert notices.end() == "ended: 3 URLs reported to the crawl"
-    assert site.requests.count("/a") == 1
+        assert notices.end() == "ended: 3 URLs reported to the crawl", "the three key files"
 
 
 @pytest.mark.usefixtures("running")
@@ -346,3 +345,16 @@ def test_an_address_where_nothing_can_listen_is_refused(site: PlainSite, tmp_pat
     done = run("notices", str(tmp_path / "none"))
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("running")
+def test_wrong_keys_do_not_use_up_what_a_host_may_report(site: PlainSite, tmp_path: Path) -> None:
+    host = host_of(site)
+    report = {"host": host, "key": KEY, "urlList": [f"http://{host}/a"]}
+    with endpoint(str(tmp_path / "c")) as notices:
+        assert notices.post(**report)[0] == 202
+        wait_for(lambda: "1 URL reported as changed: 1 due" in notices.lines)
+    with endpoint(str(tmp_path / "c")) as notices:
+        statuses = {notices.post(**report | {"key": f"wrong-key-{number}"})[0] for number in range(70)}
+        assert statuses == {202, 429}, "the sender has used up its allowance"
+        assert notices.post(**report)[0] == 200

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.control.running import QueryClient, query
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.figures import Figures, RunState
 from gossamer.reading.folder import CrawlReader
-from gossamer.runtime.session.control_socket import QueryClient, query
 from gossamer.sim.web.web import preset
 from tests.e2e.program import start
 from tests.e2e.test_steering import Running, wait_for

@@ -49,8 +49,10 @@ def test_resume_with_a_raised_depth_goes_on(tmp_path: Path, workers: str) -> Non
         options = ("--politeness-ms", "0", "--json", "--workers", workers)
         first = run("crawl", server.seed, "--out", str(tmp_path / "out"), "--max-depth", "2", *options)
         assert summary_of(first.stdout)["pages"] == 11
-        again = run("resume", str(tmp_path / "out"), "--max-depth", "8", *options)
+        assert summary_of(first.stdout)["cuts"]["max_depth_pages"] > 0
+        again = run("resume", str(tmp_path / "out"), "--max-depth", "9", *options)
         assert summary_of(again.stdout)["pages"] == 41, again.stderr
+        assert "max_depth" not in summary_of(again.stdout)["cuts"]
         assert server.requests == 41
 
 

@@ -290,3 +290,42 @@ def test_what_makes_no_sense_is_refused_in_one_line(tmp_path: Path, options: tup
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "c").exists()
+
+
+IMPORTS_ITSELF = "@import '/s.css'; @import '/t.css';"
+NAMES_MILLIONS = "".join(f"a{{x:url(/{number}.png)}}" for number in range(300_000))
+NESTED = "@media all{" * 20_000 + "a{x:url(/in.png)}" + "}" * 20_000
+
+
+@pytest.mark.parametrize(("sheet", "requested"), [
+    ("", 2),
+    (IMPORTS_ITSELF, 3),
+    (NAMES_MILLIONS, 42),
+    (NESTED, 3),
+])  # fmt: skip
+def test_a_stylesheet_gets_the_requests_of_its_room_whatever_it_names(
+    site: PlainSite, tmp_path: Path, sheet: str, requested: int
+) -> None:
+    site.answers = {"/": styled_page(), "/s.css": Answer(sheet, content_type=CSS)}
+    site.answers["/t.css"] = Answer("@import '/s.css'; @import '/t.css';", content_type=CSS)
+    summary = site_crawl(site, tmp_path / "c", "--max-requisites-per-page", "41", "--max-time", "20")
+    asked = [path for path in site.requests if path != "/robots.txt"]
+    assert len(asked) == len(set(asked)) == requested, asked[:50]
+    assert summary["pages"] == 1
+
+
+def test_imports_that_never_end_get_the_room_of_the_page(tmp_path: Path) -> None:
+    """Each stylesheet names two others that nobody has named before."""
+
+    class Endless(dict[str, Answer]):
+        def get(self, path: str, default: Any = None) -> Any:
+            if not path.endswith(".css"):
+                return super().get(path, default)
+            return Answer(f"@import '{path[:-4]}0.css'; @import '{path[:-4]}1.css';", content_type=CSS)
+
+    with plain_site() as site:
+        site.answers = Endless({"/": styled_page()})
+        summary = site_crawl(site, tmp_path / "c", "--max-requisites-per-page", "40", "--max-time", "20")
+        asked = [path for path in site.requests if path.endswith(".css")]
+    assert len(asked) == len(set(asked)) <= 41
+    assert summary["pages"] == 1

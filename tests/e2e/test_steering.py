@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.backends.local.folder import CrawlFolder
+from gossamer.control.target import target
 from gossamer.core.url.domains import registrable_domain
 from gossamer.model.commands import BlockNames, UnblockNames
-from gossamer.runtime.session.control_socket import send
 from gossamer.sim.web.log import LoggedRequest
 from gossamer.sim.web.web import preset
 from tests.e2e.program import crawl_options, run, start, summary_of
+from tests.servers.plain_site import Answer, plain_site
 from tests.servers.web import RunningWeb
 from tests.support.sites.trap_server import TrapServer
 from tests.support.sites.trap_sites import HONEST, TRAPS
@@ -166,11 +166,10 @@ def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: Runnin
 def test_a_block_that_ends_before_it_is_committed_loses_nothing(web: RunningWeb, tmp_path: Path) -> None:
     crawl = Running(web, tmp_path / "out")
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
-    state = CrawlFolder(crawl.out).state
     crawl.tell("pause")  # a link that is found during the block is refused
     wait_for(lambda: json.loads(crawl.tell("status", "--json"))["in_flight"] == 0)
-    send(state, BlockNames([busy]), "test")
-    assert "queued again" in send(state, UnblockNames([busy]), "test")
+    target(crawl.out).obey(BlockNames([busy]), "test")
+    assert "queued again" in target(crawl.out).obey(UnblockNames([busy]), "test")
     crawl.tell("resume")
     assert crawl.end()["pages"] == PAGES
     assert "opted_out" not in run("retry", str(crawl.out), "--list").stdout
@@ -234,6 +233,27 @@ def test_seeds_are_added_while_a_crawl_runs_and_while_it_does_not(web: RunningWe
     before = len(web.log())
     assert run("resume", str(out), "--no-progress").returncode == 0
     assert len(web.log()) > before + 2
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_private_address_that_the_operator_adds_is_open_and_a_blocked_host_is_called_so(
+    tmp_path: Path, workers: str
+) -> None:
+    with plain_site() as first, plain_site("127.0.0.2") as second, plain_site("127.0.0.3") as third:
+        first.answers = {f"/{n}": Answer(f"<p>{n}</p><a href=/{n + 1}>next</a>") for n in range(400)}
+        second.answers = third.answers = {"/": Answer("<p>A page of another server</p>")}
+        out = tmp_path / "out"
+        options = ("-o", str(out), "--politeness-ms", "50", "--json", "--no-progress", "--workers", workers)
+        process = start("crawl", f"{first.url}0", *options, "--max-depth", "400")
+        wait_for(lambda: len(first.requests) >= 3)
+        assert "1 of 1 seed is new" in run("add", str(out), second.url).stdout
+        wait_for(lambda: "/" in second.requests)
+        assert run("block", str(out), "127.0.0.3").returncode == 0
+        assert "127.0.0.3 is blocked: nothing is fetched there" in run("add", str(out), third.url).stdout
+        assert run("stop", str(out)).returncode == 0
+        process.communicate(timeout=60)
+        assert "127.0.0.3 is blocked" in run("add", str(out), f"{third.url}more").stdout
+        assert third.requests == []
 
 
 def refused(web: RunningWeb) -> list[LoggedRequest]:

@@ -23,7 +23,7 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import REQUEST_EVENTS, Event, outcome_of
 from gossamer.model.figures import is_error
-from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result, UrlId, UrlRecord, UrlState
 from gossamer.ports import Ledger
 
 START = 1_700_000_000.0
@@ -121,7 +121,7 @@ class CrawlModel(RuleBasedStateMachine):
         self.limits, self.delay_s, self.host_connections, self.order = limits, delay_s, connections, order
         self.now = START
         self.ledger = self.new_ledger()
-        self.out: dict[int, Order] = {}
+        self.out: dict[int, FetchTask] = {}
         self.unsent: set[int] = set()
         self.resolving: list[str] = []
         self.asked: dict[str, Asked] = {}
@@ -153,82 +153,82 @@ class CrawlModel(RuleBasedStateMachine):
     # -- what the driver does ---------------------------------------------------------------------
 
     @rule(most=st.sampled_from([1, 2, 1 << 30]))
-    def take_orders(self, most: int) -> None:
-        for order in self.crawl.orders(self.now, most):
-            self.check_order(order)
-            self.out[order.id] = order
-            if order.report_sent:
-                self.unsent.add(order.id)
-            self.asked[order.host] = Asked(self.now, self.pace_of(order.host))
+    def take_tasks(self, most: int) -> None:
+        for task in self.crawl.tasks(self.now, most):
+            self.check_order(task)
+            self.out[task.id] = task
+            if task.report_sent:
+                self.unsent.add(task.id)
+            self.asked[task.host] = Asked(self.now, self.pace_of(task.host))
         self.resolving += self.crawl.take_resolves()
         assert len(self.out) + len(self.resolving) <= self.limits.connections
 
     @precondition(lambda self: self.unsent)
     @rule(data=st.data())
     def notice_sent(self, data: st.DataObject) -> None:
-        order = self.out[data.draw(st.sampled_from(sorted(self.unsent)))]
-        self.unsent.discard(order.id)
-        self.crawl.mark_sent(order.id, self.now, self.now)
-        self.note_asked(order, self.now)
+        task = self.out[data.draw(st.sampled_from(sorted(self.unsent)))]
+        self.unsent.discard(task.id)
+        self.crawl.mark_sent(task.id, self.now, self.now)
+        self.note_asked(task, self.now)
 
-    @precondition(lambda self: any(order.kind is not OrderKind.ROBOTS for order in self.out.values()))
+    @precondition(lambda self: any(task.kind is not FetchKind.ROBOTS for task in self.out.values()))
     @rule(data=st.data(), outcome=page_outcomes, links=url_lists, wait_s=st.sampled_from([-1.0, 30.0, 1000.0]))
     def end_page(self, data: st.DataObject, outcome: Outcome, links: list[str], wait_s: float) -> None:
-        pages = sorted(order.id for order in self.out.values() if order.kind is not OrderKind.ROBOTS)
-        order = self.out[data.draw(st.sampled_from(pages))]
-        sent_at = data.draw(st.floats(order.ordered_at, self.now))
-        result = Result(order.id, outcome, status=200, retry_after_s=wait_s)
+        pages = sorted(task.id for task in self.out.values() if task.kind is not FetchKind.ROBOTS)
+        task = self.out[data.draw(st.sampled_from(pages))]
+        sent_at = data.draw(st.floats(task.issued_at, self.now))
+        result = Result(task.id, outcome, status=200, retry_after_s=wait_s)
         if outcome is Outcome.REDIRECT:
             result.redirect_to = data.draw(urls)
         elif outcome is Outcome.OK:
             result.links = [link_to(link) for link in dict.fromkeys(links)]
         if outcome is Outcome.OK:
-            self.pages[order.host] += 1
-            self.domain_pages[registrable_domain(order.host)] += 1
-        self.end(order, result, sent_at)
+            self.pages[task.host] += 1
+            self.domain_pages[registrable_domain(task.host)] += 1
+        self.end(task, result, sent_at)
 
-    @precondition(lambda self: any(order.kind is OrderKind.ROBOTS for order in self.out.values()))
+    @precondition(lambda self: any(task.kind is FetchKind.ROBOTS for task in self.out.values()))
     @rule(data=st.data(), outcome=robots_outcomes, body=st.sampled_from(ROBOTS), leads_to=origins)
     def end_robots(self, data: st.DataObject, outcome: Outcome, body: bytes, leads_to: str) -> None:
-        robots = sorted(order.id for order in self.out.values() if order.kind is OrderKind.ROBOTS)
+        robots = sorted(task.id for task in self.out.values() if task.kind is FetchKind.ROBOTS)
         self.answer_robots(self.out[data.draw(st.sampled_from(robots))], outcome, body, leads_to)
 
-    def answer_robots(self, order: Order, outcome: Outcome, body: bytes, target: str) -> None:
-        result = Result(order.id, outcome, status=200, robots=body if outcome is Outcome.OK else b"")
+    def answer_robots(self, task: FetchTask, outcome: Outcome, body: bytes, target: str) -> None:
+        result = Result(task.id, outcome, status=200, robots=body if outcome is Outcome.OK else b"")
         if outcome is Outcome.REDIRECT:
             result.redirect_to = target + "/robots.txt"
             self.led_to.add(host_of(result.redirect_to))
-        owner = self.owner_of(order)
-        if outcome in (Outcome.OK, Outcome.CLIENT_ERROR) or (outcome is Outcome.REDIRECT and order.hops >= 5):
+        owner = self.owner_of(task)
+        if outcome in (Outcome.OK, Outcome.CLIENT_ERROR) or (outcome is Outcome.REDIRECT and task.hops >= 5):
             # A file that was had may stand in for another day, where it cannot be renewed.
             days = 2 if outcome is Outcome.OK else 1
             self.robots[owner] = (result.robots, self.now + days * 24 * 3600)
-        self.end(order, result, self.now)
+        self.end(task, result, self.now)
 
-    def owner_of(self, order: Order) -> str:
-        """Return the origin whose robots.txt an order asks for, redirects or not."""
-        out = self.crawl.frontier._outstanding.get(order.id)
+    def owner_of(self, task: FetchTask) -> str:
+        """Return the origin whose robots.txt a task asks for, redirects or not."""
+        out = self.crawl.frontier._outstanding.get(task.id)
         assert out is not None
         assert out.robots is not None
         return out.robots.origin
 
-    def end(self, order: Order, result: Result, sent_at: float) -> None:
-        del self.out[order.id]
-        self.unsent.discard(order.id)
+    def end(self, task: FetchTask, result: Result, sent_at: float) -> None:
+        del self.out[task.id]
+        self.unsent.discard(task.id)
         result.sent_at, result.finished_at = sent_at, self.now
         if result.outcome is Outcome.RATE_LIMITED or (
             result.outcome is Outcome.SERVER_ERROR and result.retry_after_s > 0
         ):
             wait_s = result.retry_after_s if result.retry_after_s > 0 else 2.0
-            self.held[order.host] = max(self.held.get(order.host, 0.0), self.now + wait_s)
-        self.note_asked(order, self.now if result.outcome is Outcome.WORKER_LOST else sent_at)
+            self.held[task.host] = max(self.held.get(task.host, 0.0), self.now + wait_s)
+        self.note_asked(task, self.now if result.outcome is Outcome.WORKER_LOST else sent_at)
         self.crawl.complete(result, self.now)
 
-    def note_asked(self, order: Order, at: float) -> None:
-        last = self.asked[order.host]
-        pace_s = self.pace_of(order.host)
+    def note_asked(self, task: FetchTask, at: float) -> None:
+        last = self.asked[task.host]
+        pace_s = self.pace_of(task.host)
         if at + pace_s > last.at + last.delay_s:
-            self.asked[order.host] = Asked(at, pace_s)
+            self.asked[task.host] = Asked(at, pace_s)
 
     def pace_of(self, host: str) -> float:
         """Return the least delay of a host by what is known of it now."""
@@ -256,30 +256,30 @@ class CrawlModel(RuleBasedStateMachine):
     def crawl_on(self, data: st.DataObject, steps: int, links: list[list[str]]) -> None:
         """Let most things go well for a while, so that the odd ones meet a crawl in full swing."""
         for step in range(steps):
-            self.take_orders(1 << 30)
+            self.take_tasks(1 << 30)
             for host in self.resolving:
                 self.crawl.learn_address(host, (ADDRESSES[host],), self.now + 50.0, self.now)
             self.resolving.clear()
-            for order_id in sorted(self.unsent):
+            for task_id in sorted(self.unsent):
                 if not data.draw(st.booleans()):
                     continue
-                self.unsent.discard(order_id)
-                self.crawl.mark_sent(order_id, self.now, self.now)
-                self.note_asked(self.out[order_id], self.now)
+                self.unsent.discard(task_id)
+                self.crawl.mark_sent(task_id, self.now, self.now)
+                self.note_asked(self.out[task_id], self.now)
             flying = list(self.out.values())
             first = data.draw(st.integers(0, 1))
-            for order in flying[first : first + data.draw(st.integers(0, 4))]:
-                if order.kind is OrderKind.ROBOTS:
-                    self.answer_robots(order, Outcome.OK, ROBOTS[step % 3], "")
+            for task in flying[first : first + data.draw(st.integers(0, 4))]:
+                if task.kind is FetchKind.ROBOTS:
+                    self.answer_robots(task, Outcome.OK, ROBOTS[step % 3], "")
                 else:
-                    self.finish_page(order, links[step % len(links)], self.now)
+                    self.finish_page(task, links[step % len(links)], self.now)
             self.wait_for_wakeup()
 
-    def finish_page(self, order: Order, links: list[str], sent_at: float) -> None:
-        result = Result(order.id, Outcome.OK, status=200, links=[link_to(link) for link in dict.fromkeys(links)])
-        self.pages[order.host] += 1
-        self.domain_pages[registrable_domain(order.host)] += 1
-        self.end(order, result, sent_at)
+    def finish_page(self, task: FetchTask, links: list[str], sent_at: float) -> None:
+        result = Result(task.id, Outcome.OK, status=200, links=[link_to(link) for link in dict.fromkeys(links)])
+        self.pages[task.host] += 1
+        self.domain_pages[registrable_domain(task.host)] += 1
+        self.end(task, result, sent_at)
 
     @rule(seconds=st.sampled_from([0.0, 0.1, 1.0, 3.0, 60.0, 4000.0, 90_000.0]))
     def pass_time(self, seconds: float) -> None:
@@ -298,19 +298,19 @@ class CrawlModel(RuleBasedStateMachine):
     @rule(host=st.sampled_from(sorted(ADDRESSES)))
     def hand_over_a_shard(self, host: str) -> None:
         shard = shard_of(host_id(host))
-        for order in [order for order in self.out.values() if shard_of(host_id(order.host)) == shard]:
-            self.note_asked(order, self.now)
-            del self.out[order.id]
-            self.unsent.discard(order.id)
+        for task in [task for task in self.out.values() if shard_of(host_id(task.host)) == shard]:
+            self.note_asked(task, self.now)
+            del self.out[task.id]
+            self.unsent.discard(task.id)
         self.crawl.release([shard], self.now)
         self.crawl.take(shard, self.now)
 
     @rule(was_clean=st.booleans())
     def restart(self, was_clean: bool) -> None:
         if was_clean:
-            self.crawl.give_back(self.crawl.orders_out(), self.now)
-        for order in self.out.values():
-            self.note_asked(order, self.now)
+            self.crawl.give_back(self.crawl.tasks_out(), self.now)
+        for task in self.out.values():
+            self.note_asked(task, self.now)
         self.out.clear()
         self.unsent.clear()
         self.resolving.clear()
@@ -323,48 +323,48 @@ class CrawlModel(RuleBasedStateMachine):
 
     # -- what must hold ---------------------------------------------------------------------------
 
-    def check_order(self, order: Order) -> None:
-        busy = [other for other in self.out.values() if other.host == order.host]
-        domain = registrable_domain(order.host)
+    def check_order(self, task: FetchTask) -> None:
+        busy = [other for other in self.out.values() if other.host == task.host]
+        domain = registrable_domain(task.host)
         assert len(busy) < self.host_connections, "too many at a host"
         assert not any(other.id in self.unsent for other in busy), "the one before is not sent yet"
         if self.limits.domain_connections:
             beside = [other for other in self.out.values() if registrable_domain(other.host) == domain]
             assert len(beside) < self.limits.domain_connections, "too many at a domain"
         if self.limits.address_connections:
-            beside = [other for other in self.out.values() if other.addresses[0] == order.addresses[0]]
+            beside = [other for other in self.out.values() if other.addresses[0] == task.addresses[0]]
             assert len(beside) < self.limits.address_connections, "too many at an address"
-        assert order.addresses == (ADDRESSES[order.host],)
-        last = self.asked.get(order.host)
+        assert task.addresses == (ADDRESSES[task.host],)
+        last = self.asked.get(task.host)
         if last is not None:
             # What robots.txt no longer asks for may be forgotten. A nanosecond of a large number is lost in rounding.
-            due_at = last.at + min(last.delay_s, self.pace_of(order.host)) - 1e-6
-            assert self.now >= due_at, f"too early: {order.url} at {self.now}, {last}"
-        assert self.now >= self.held.get(order.host, 0.0) - 1e-6, "held by a refusal"
-        assert host_of(order.url) == order.host
-        if order.kind is not OrderKind.ROBOTS:
-            self.check_page_order(order)
+            due_at = last.at + min(last.delay_s, self.pace_of(task.host)) - 1e-6
+            assert self.now >= due_at, f"too early: {task.url} at {self.now}, {last}"
+        assert self.now >= self.held.get(task.host, 0.0) - 1e-6, "held by a refusal"
+        assert host_of(task.url) == task.host
+        if task.kind is not FetchKind.ROBOTS:
+            self.check_page_task(task)
 
-    def check_page_order(self, order: Order) -> None:
-        rules, until = self.robots.get(origin_of(order.url), (b"", 0.0))
+    def check_page_task(self, task: FetchTask) -> None:
+        rules, until = self.robots.get(origin_of(task.url), (b"", 0.0))
         assert self.now < until, "robots.txt is not known"
-        assert not (b"Disallow: /1" in rules and path_of(order.url).startswith("/1")), "forbidden"
+        assert not (b"Disallow: /1" in rules and path_of(task.url).startswith("/1")), "forbidden"
         assert not rules.endswith(b"Disallow: /"), "forbidden"
-        assert all(other.url_id != order.url_id for other in self.out.values()), "twice at once"
-        record = self.ledger.look_up(order.url_id)
+        assert all(other.url_id != task.url_id for other in self.out.values()), "twice at once"
+        record = self.ledger.look_up(task.url_id)
         assert record is not None
         assert record.state is UrlState.QUEUED
-        if order.kind is OrderKind.PAGE:
-            self.check_limits(order)
+        if task.kind is FetchKind.PAGE:
+            self.check_limits(task)
 
-    def check_limits(self, order: Order) -> None:
-        pages_out = [other for other in self.out.values() if other.kind is OrderKind.PAGE]
+    def check_limits(self, task: FetchTask) -> None:
+        pages_out = [other for other in self.out.values() if other.kind is FetchKind.PAGE]
         if self.limits.max_pages is not None:
             assert self.pages.total() + len(pages_out) < self.limits.max_pages
         per_host, per_domain = self.limits.max_pages_per_host, self.limits.max_pages_per_domain
-        domain = registrable_domain(order.host)
+        domain = registrable_domain(task.host)
         if per_host is not None:
-            assert self.pages[order.host] + sum(other.host == order.host for other in pages_out) < per_host
+            assert self.pages[task.host] + sum(other.host == task.host for other in pages_out) < per_host
         if per_domain is not None:
             beside = sum(registrable_domain(other.host) == domain for other in pages_out)
             assert self.domain_pages[domain] + beside < per_domain
@@ -416,7 +416,7 @@ class CrawlModel(RuleBasedStateMachine):
     @precondition(lambda self: not self.out and not self.resolving)
     @rule()
     def is_never_stuck(self) -> None:
-        self.take_orders(1 << 30)
+        self.take_tasks(1 << 30)
         if self.out or self.resolving:
             return
         why = self.crawl.why_over(self.now, float("inf"))
@@ -431,12 +431,12 @@ class CrawlModel(RuleBasedStateMachine):
         if not hasattr(self, "crawl"):
             return
         for _ in range(3000):
-            self.take_orders(1 << 30)
-            for order in list(self.out.values()):
-                if order.kind is OrderKind.ROBOTS:
-                    self.answer_robots(order, Outcome.OK, b"", "")
+            self.take_tasks(1 << 30)
+            for task in list(self.out.values()):
+                if task.kind is FetchKind.ROBOTS:
+                    self.answer_robots(task, Outcome.OK, b"", "")
                 else:
-                    self.finish_page(order, [], self.now)
+                    self.finish_page(task, [], self.now)
             for host in self.resolving:
                 self.crawl.learn_address(host, (ADDRESSES[host],), self.now + 3600.0, self.now)
             self.resolving.clear()

@@ -19,7 +19,7 @@ from gossamer.engine.frontier_commands import DENIED_WORK
 from gossamer.engine.shards.host_directory import MAX_SLICE_WORK
 from gossamer.model.events import EventName
 from gossamer.model.figures import MAX_TYPES, Totals
-from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlState
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result, UrlState
 from gossamer.ports import Ledger
 from tests.engine.test_crawl import NOW, Bench
 
@@ -27,17 +27,17 @@ MAX_DENIED_PER_TURN = MAX_TURN_WORK // DENIED_WORK + 64
 LONG = b"User-agent: *\n" + b"".join(b"Disallow: /private/%d\n" % n for n in range(2000))
 
 
-def _ordered_robots(bench: Bench) -> Order:
-    (order,) = bench.orders()
-    assert order.kind is OrderKind.ROBOTS
-    return order
+def _ordered_robots(bench: Bench) -> FetchTask:
+    (task,) = bench.tasks()
+    assert task.kind is FetchKind.ROBOTS
+    return task
 
 
-def _resumed_after_a_page(ledger: Ledger, robots: bytes) -> tuple[Order, Bench]:
+def _resumed_after_a_page(ledger: Ledger, robots: bytes) -> tuple[FetchTask, Bench]:
     """Return the first page of a host with this robots.txt, and the crawl, resumed a minute later."""
     bench = Bench("http://a.test/private/1", "http://a.test/2", "http://a.test/3", ledger=ledger)
     bench.end(_ordered_robots(bench), robots=robots)
-    (page,) = bench.orders(after_s=10.0)
+    (page,) = bench.tasks(after_s=10.0)
     bench.end(page)
     bench.crawl.save_state(1.0, 1.0, bench.now)
     return page, Bench(ledger=ledger, now=bench.now + 60)
@@ -50,7 +50,7 @@ def test_a_new_robots_txt_for_a_long_queue_is_applied_in_slices() -> None:
     bench.now += 1.0
     denied, turns = 0, 0
     while denied < count:
-        assert bench.orders() == []
+        assert bench.tasks() == []
         slice_ = len(bench.told(EventName.ROBOTS_DISALLOW)) - denied
         assert 0 < slice_ <= MAX_DENIED_PER_TURN
         denied, turns = denied + slice_, turns + 1
@@ -69,36 +69,36 @@ def test_rules_that_were_shed_are_read_from_the_ledger_before_the_next_page(ledg
         ledger=ledger,
         limits=FrontierLimits(max_rules_bytes=1),
     )
-    for order in bench.orders():
-        bench.end(order, robots=LONG + f"# {order.host}\n".encode())
+    for task in bench.tasks():
+        bench.end(task, robots=LONG + f"# {task.host}\n".encode())
     rules = bench.crawl.frontier.robots_cache
     assert rules.large_bytes < 1_000_000, "there is room for one of them"
-    assert sorted(order.url for order in bench.orders(after_s=1.0)) == ["http://a.test/public", "http://b.test/1"]
+    assert sorted(task.url for task in bench.tasks(after_s=1.0)) == ["http://a.test/public", "http://b.test/1"]
     assert bench.state_of("http://a.test/private/1") == (UrlState.DONE, "robots_denied")
 
 
 def test_a_text_that_does_not_fit_is_not_read_again_for_every_page() -> None:
     urls = [f"http://{host}.test/{n}" for host in "ab" for n in range(3)]
     bench = Bench(*urls, limits=FrontierLimits(max_rules_bytes=1))
-    for order in bench.orders():
-        bench.end(order, robots=LONG + f"# {order.host}\n".encode())
-    first = bench.orders(after_s=1.0)
+    for task in bench.tasks():
+        bench.end(task, robots=LONG + f"# {task.host}\n".encode())
+    first = bench.tasks(after_s=1.0)
     assert len(first) == 2
-    for order in first:
-        bench.end(order)
+    for task in first:
+        bench.end(task)
     # One of the two has its rules in memory, the other one waits for 120 s per MB of its text.
-    assert len(bench.orders(after_s=1.5)) == 1
-    assert len(bench.orders(after_s=120e-6 * len(LONG))) >= 1
+    assert len(bench.tasks(after_s=1.5)) == 1
+    assert len(bench.tasks(after_s=120e-6 * len(LONG))) >= 1
 
 
 def test_a_long_robots_txt_is_not_read_before_a_page_of_its_host_is_due(ledger: Ledger) -> None:
     text = b"User-agent: *\nCrawl-delay: 9\n" + LONG.removeprefix(b"User-agent: *\n")
     page, again = _resumed_after_a_page(ledger, text)
     assert again.crawl.frontier.robots_cache.large_bytes == 0
-    (next_page,) = again.orders()
+    (next_page,) = again.tasks()
     assert next_page.url != page.url
     again.end(next_page)
-    assert again.orders(after_s=8.0) == [], "the Crawl-delay is in force"
+    assert again.tasks(after_s=8.0) == [], "the Crawl-delay is in force"
 
 
 def test_rules_and_sitemaps_beyond_the_limits_are_announced() -> None:
@@ -115,7 +115,7 @@ def test_a_robots_txt_that_is_only_renewed_is_not_announced_again() -> None:
     bench = Bench("http://a.test/1", "http://a.test/2", now=NOW)
     text = "User-agent: *\n" + "".join(f"Disallow: /x{n}*y\n" for n in range(2010))
     bench.end(_ordered_robots(bench), robots=text.encode(), etag='"e"')
-    (page,) = bench.orders(after_s=1.0)
+    (page,) = bench.tasks(after_s=1.0)
     bench.end(page)
     bench.now += 25 * 3600
     bench.end(_ordered_robots(bench), Outcome.NOT_MODIFIED, status=304)
@@ -135,7 +135,7 @@ def test_a_long_line_of_robots_txt_is_not_copied_into_every_row_and_event() -> N
     bench.end(_ordered_robots(bench), robots=text)
     bench.now += 1.0
     while bench.crawl.totals.robots_disallowed < len(urls):
-        bench.orders()
+        bench.tasks()
     assert _written_bytes(bench, urls) < 2_000 * len(urls) < 2 * len(text)
 
 
@@ -179,14 +179,14 @@ def test_one_answer_adds_a_bounded_amount_of_held_links_and_the_rest_is_counted(
     assert totals.held["calendar"] + totals.held_dropped == 1000 - MAX_UNPROVEN
 
 
-def _turns_until_a_page(bench: Bench) -> tuple[int, list[Order]]:
-    """Return after how many turns without an order there is one."""
+def _turns_until_a_page(bench: Bench) -> tuple[int, list[FetchTask]]:
+    """Return after how many turns without a task there is one."""
     for turn in range(1000):
-        if orders := bench.orders():
-            return turn, orders
+        if tasks := bench.tasks():
+            return turn, tasks
         assert bench.crawl.next_wakeup() == 0.0, "the rest is done in the next turns, at once"
         assert bench.crawl.why_over(bench.now, 300.0) is None
-    raise AssertionError("no order in 1,000 turns")
+    raise AssertionError("no task in 1,000 turns")
 
 
 def test_long_rules_that_were_shed_are_read_again_in_slices(ledger: Ledger) -> None:
@@ -203,7 +203,7 @@ def test_hosts_that_become_due_together_are_loaded_in_slices() -> None:
     assert waiting[0] > 3 * MAX_SWAPPED_IN
     limits.max_hosts_in_memory = 1000
     while waiting[-1]:
-        bench.crawl.orders(bench.now)
+        bench.crawl.tasks(bench.now)
         waiting.append(bench.ledger.swapped_out()[0])
         assert 0 < waiting[-2] - waiting[-1] <= MAX_SWAPPED_IN
         assert not waiting[-1] or bench.crawl.next_wakeup() == 0.0, "the rest follows at once"
@@ -212,7 +212,7 @@ def test_hosts_that_become_due_together_are_loaded_in_slices() -> None:
 def test_hosts_that_are_due_are_not_loaded_because_a_look_up_failed() -> None:
     limits = FrontierLimits(max_hosts_in_memory=1, connections=1)
     bench = Bench(*(f"http://h{number}.test/" for number in range(350)), limits=limits)
-    bench.crawl.orders(bench.now)
+    bench.crawl.tasks(bench.now)
     (asked,) = bench.crawl.take_resolves()
     limits.max_hosts_in_memory = 1000
     waiting = bench.ledger.swapped_out()[0]
@@ -227,13 +227,13 @@ def test_long_rules_of_many_hosts_are_all_read_again_though_memory_has_no_room_f
     names = [f"h{number}.test" for number in range(hosts)]
     limits = FrontierLimits(max_rules_bytes=room)
     bench = Bench(*(f"http://{name}/{page}" for name in names for page in range(2)), ledger=ledger, limits=limits)
-    for order in bench.orders():
-        bench.end(order, robots=LONG + f"# {order.host}\n".encode())
+    for task in bench.tasks():
+        bench.end(task, robots=LONG + f"# {task.host}\n".encode())
     bench.crawl.save_state(1.0, 1.0, bench.now)
     again = Bench(ledger=ledger, limits=limits, now=bench.now + 60)
     fetched = set()
     for _ in range(50 * hosts):
-        for order in again.orders(after_s=0.05):
-            fetched.add(order.url)
-            again.end(order)
+        for task in again.tasks(after_s=0.05):
+            fetched.add(task.url)
+            again.end(task)
     assert {url.split("/")[2] for url in fetched} == set(names)

@@ -11,7 +11,7 @@ from gossamer.core.frontier.limits import FrontierLimits, scaled_budget
 from gossamer.core.frontier.priority import QueueOrder
 from gossamer.core.ledger.tables import RANKS
 from gossamer.core.url.forms import link_to
-from gossamer.engine.cluster.link_messages import Letter, decode_letter, encode_letter
+from gossamer.engine.cluster.link_messages import NodeMessage, decode_message, encode_message
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.state import DomainRank
 from gossamer.ports import Ledger
@@ -133,11 +133,11 @@ def test_ranks_survive_a_restart_and_are_written_only_if_they_change(ledger: Led
 @pytest.mark.parametrize("is_owner", [True, False])
 def test_ranks_in_a_letter_reach_the_owner_of_the_domain(ledger: Ledger, is_owner: bool) -> None:
     crawl, driver = one_by_one(ledger, QueueOrder.TIERS).prepare()
-    letter = decode_letter(encode_letter(Letter(ranks=[DomainRank("h3.test", 0.75)])))
+    message = decode_message(encode_message(NodeMessage(ranks=[DomainRank("h3.test", 0.75)])))
     if not is_owner:
         crawl.begin_as_node(driver.now)
-    crawl.receive(letter, driver.now)
-    forwarded = [rank for sent in crawl.letters.take_outbox().values() for rank in sent.ranks]
+    crawl.receive(message, driver.now)
+    forwarded = [rank for sent in crawl.messages.take_outbox().values() for rank in sent.ranks]
     record = ledger.host("h3.test")
     assert record is not None
     assert (record.rank, forwarded) == ((0.75, []) if is_owner else (0.5, [DomainRank("h3.test", 0.75)]))
@@ -147,12 +147,12 @@ def test_a_node_sends_the_operators_ranks_with_its_seeds(ledger: Ledger) -> None
     crawl = one_by_one(ledger, QueueOrder.TIERS, CrawlRules(host_ranks={"h3.test": 0.25})).engine()
     crawl.begin_as_node(START)
     crawl.add_seeds([link_to(url) for url in SEEDS], START)
-    letters = list(crawl.letters.take_outbox().values())
-    assert sum(len(letter.links) for letter in letters) == HOSTS
-    assert [rank for letter in letters for rank in letter.ranks] == [DomainRank("h3.test", given=0.25)]
+    messages = list(crawl.messages.take_outbox().values())
+    assert sum(len(message.links) for message in messages) == HOSTS
+    assert [rank for message in messages for rank in message.ranks] == [DomainRank("h3.test", given=0.25)]
     owner, _ = one_by_one(MemoryLedger(), QueueOrder.TIERS).prepare()
-    for letter in letters:
-        owner.receive(letter, START)
+    for message in messages:
+        owner.receive(message, START)
     record = owner.frontier.record_of("h3.test")
     assert record is not None
     assert record.rank == 0.25

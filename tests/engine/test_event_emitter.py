@@ -1,4 +1,4 @@
-"""What is told of a page says what order and result say: events are made by place, for speed."""
+"""What is told of a page says what task and result say: events are made by place, for speed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.model.events import Event, EventName
-from gossamer.model.records import Order, OrderKind, Outcome, QueuedUrl, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, QueuedUrl, Result
 
-_ORDER = Order(
+_ORDER = FetchTask(
     id=1,
-    kind=OrderKind.SITEMAP,
+    kind=FetchKind.SITEMAP,
     url="http://h.test/a",
     url_id=b"i" * 16,
     host="h.test",
@@ -19,11 +19,11 @@ _ORDER = Order(
     depth=2,
     hops=0,
     attempt=3,
-    ordered_at=100.0,
+    issued_at=100.0,
 )
 _URL = QueuedUrl("http://h.test/a", b"i" * 16, "h.test", 0, 1, 2)
 _RESULT = Result(
-    order_id=1,
+    task_id=1,
     outcome=Outcome.REDIRECT,
     status=301,
     error="error",

@@ -8,22 +8,22 @@ from gossamer.core.url.identity import host_id, shard_of
 from gossamer.engine.admission.eviction import MAX_READS
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import Order, UrlState
+from gossamer.model.records import FetchTask, UrlState
 from gossamer.ports import Ledger
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=100)
 
 
-def full_bench(ledger: Ledger, max_queued: int = 60) -> tuple[Bench, list[Order]]:
-    """Return a crawl with 20 shallow URLs of a.test and one order each at a.test and b.test."""
+def full_bench(ledger: Ledger, max_queued: int = 60) -> tuple[Bench, list[FetchTask]]:
+    """Return a crawl with 20 shallow URLs of a.test and one task each at a.test and b.test."""
     rules = CrawlRules(max_queued=max_queued)
     bench = Bench("http://a.test/", "http://b.test/", ledger=ledger, limits=LIMITS, rules=rules)
-    orders = bench.past_robots()
-    first, second = sorted(orders, key=lambda order: order.host)
+    tasks = bench.past_robots()
+    first, second = sorted(tasks, key=lambda task: task.host)
     bench.end(first, links=[link_to(f"http://a.test/shallow/{n}") for n in range(40)])
     bench.end(second, links=[link_to("http://b.test/next")])
-    (_, deeper) = sorted(bench.orders(after_s=1.0), key=lambda order: order.host)
+    (_, deeper) = sorted(bench.tasks(after_s=1.0), key=lambda task: task.host)
     return bench, [deeper]
 
 
@@ -54,7 +54,7 @@ def test_what_is_evicted_is_said_and_named(ledger: Ledger) -> None:
 def test_the_lowest_priority_of_an_earlier_run_goes_too(ledger: Ledger) -> None:
     bench, (deeper,) = full_bench(ledger, max_queued=1000)
     bench.end(deeper, links=[link_to(f"http://b.test/deep/{n}") for n in range(30)])
-    bench.crawl.give_back(bench.crawl.orders_out(), bench.now)
+    bench.crawl.give_back(bench.crawl.tasks_out(), bench.now)
     bench.crawl.save_state(0.0, 0.0, bench.now)
     ledger.commit()
     again = Bench("http://c.test/", ledger=ledger, limits=LIMITS, rules=CrawlRules(max_queued=50), now=bench.now)

@@ -13,22 +13,24 @@ from gossamer.engine.results.evidence import release_quarantine
 from gossamer.engine.revisit.due_urls import FULL_FETCH_EVERY
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import ArchiveSpan, Order, Outcome, Truncation
+from gossamer.model.records import ArchiveSpan, FetchTask, Outcome, Truncation
 from gossamer.model.state import ALL_PATTERNS
 from tests.engine.test_crawl import Bench
 
 LIMITS = FrontierLimits(max_depth=1000)
 
 
-def page(bench: Bench, order: Order, hrefs: list[str], *, text: bytes, truncated: Truncation = Truncation.NONE) -> None:
-    """End an order with a page that says `text` and leads to `hrefs`."""
+def page(
+    bench: Bench, task: FetchTask, hrefs: list[str], *, text: bytes, truncated: Truncation = Truncation.NONE
+) -> None:
+    """End a task with a page that says `text` and leads to `hrefs`."""
     links = [link_to(f"http://a.test{href}") for href in hrefs]
     bench.end(
-        order,
+        task,
         links=links,
         text_hash=text,
         content_type="text/html",
-        content_hash=order.url_id,
+        content_hash=task.url_id,
         truncated=truncated,
     )
 
@@ -36,14 +38,14 @@ def page(bench: Bench, order: Order, hrefs: list[str], *, text: bytes, truncated
 def trap() -> Bench:
     """Crawl a host whose shop says the same whatever is asked; return where that ends."""
     bench = Bench("http://a.test/", limits=LIMITS)
-    orders = bench.past_robots()
+    tasks = bench.past_robots()
     number = 0
-    while orders:
-        for order in orders:
+    while tasks:
+        for task in tasks:
             number += 1
-            is_shop = "/shop" in order.url
-            page(bench, order, [f"/shop?x={number}", f"/shop?y={number}"], text=b"shop" if is_shop else b"home")
-        orders = bench.orders(after_s=1.0)
+            is_shop = "/shop" in task.url
+            page(bench, task, [f"/shop?x={number}", f"/shop?y={number}"], text=b"shop" if is_shop else b"home")
+        tasks = bench.tasks(after_s=1.0)
         assert number < 1000
     return bench
 
@@ -68,10 +70,10 @@ def test_what_is_released_is_queued_again() -> None:
     assert [each.held for each in release_quarantine(bench.ledger, name)] == [held]
     assert release_quarantine(bench.ledger, name) == []
     again = Bench(ledger=bench.ledger, limits=LIMITS, now=bench.now)
-    orders = [order for _ in range(10) for order in again.crawl.orders(again.now)]  # a slice per turn
+    tasks = [task for _ in range(10) for task in again.crawl.tasks(again.now)]  # a slice per turn
     assert again.crawl.frontier.counts.queued == held
     assert again.crawl.totals.held == {}
-    assert orders
+    assert tasks
 
 
 def test_all_patterns_are_released_together() -> None:
@@ -90,22 +92,22 @@ def test_all_patterns_are_released_together() -> None:
 
 def test_nothing_is_held_if_the_evidence_is_off() -> None:
     bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(watches_traps=False))
-    orders = bench.past_robots()
+    tasks = bench.past_robots()
     for number in range(300):
-        page(bench, orders[0], [f"/shop?x={number}"], text=b"same")
-        orders = bench.orders(after_s=1.0)
+        page(bench, tasks[0], [f"/shop?x={number}"], text=b"same")
+        tasks = bench.tasks(after_s=1.0)
     assert not bench.told(EventName.TRAP_QUARANTINED)
-    assert orders
+    assert tasks
 
 
 def test_links_of_a_page_that_is_none_are_not_followed() -> None:
     bench = Bench("http://a.test/", limits=LIMITS)
-    (order,) = bench.past_robots()
-    page(bench, order, [f"/gone{letter}" for letter in "abcdefghijklmn"], text=b"home")
+    (task,) = bench.past_robots()
+    page(bench, task, [f"/gone{letter}" for letter in "abcdefghijklmn"], text=b"home")
     seen = []
-    while orders := bench.orders(after_s=1.0):
-        seen.append(orders[0].url)
-        page(bench, orders[0], [f"{orders[0].url[13:]}more"] if len(seen) > 11 else [], text=b"sorry")
+    while tasks := bench.tasks(after_s=1.0):
+        seen.append(tasks[0].url)
+        page(bench, tasks[0], [f"{tasks[0].url[13:]}more"] if len(seen) > 11 else [], text=b"sorry")
     probes = [url for url in seen if url.endswith("-no-such-page")]
     assert len(probes) == 1
     assert bench.told(EventName.SOFT_404)
@@ -114,24 +116,24 @@ def test_links_of_a_page_that_is_none_are_not_followed() -> None:
 
 def test_a_host_whose_probe_fails_honestly_is_left_as_it_is() -> None:
     bench = Bench("http://a.test/", limits=LIMITS)
-    (order,) = bench.past_robots()
-    page(bench, order, [f"/copy{letter}" for letter in "abcdefghijklmn"], text=b"home")
-    while orders := bench.orders(after_s=1.0):
-        if orders[0].url.endswith("-no-such-page"):
-            bench.end(orders[0], Outcome.CLIENT_ERROR)
+    (task,) = bench.past_robots()
+    page(bench, task, [f"/copy{letter}" for letter in "abcdefghijklmn"], text=b"home")
+    while tasks := bench.tasks(after_s=1.0):
+        if tasks[0].url.endswith("-no-such-page"):
+            bench.end(tasks[0], Outcome.CLIENT_ERROR)
         else:
-            page(bench, orders[0], [], text=b"one text")
+            page(bench, tasks[0], [], text=b"one text")
     assert not bench.told(EventName.SOFT_404)
 
 
 def test_deep_links_of_a_heavy_host_are_refused() -> None:
     bench = Bench("http://a.test/", limits=LIMITS)
-    orders = bench.past_robots()
+    tasks = bench.past_robots()
     for number in range(6):
         text = f"t{number}".encode()
-        page(bench, orders[0], [f"/{number}"], text=text, truncated=Truncation.LENGTH)
-        orders = bench.orders(after_s=1.0)
-        if not orders:
+        page(bench, tasks[0], [f"/{number}"], text=text, truncated=Truncation.LENGTH)
+        tasks = bench.tasks(after_s=1.0)
+        if not tasks:
             break
     assert number == 2
     assert [event.reason for event in bench.told(EventName.EXCLUDED_BY_RULE)] == ["oversize_host"]
@@ -139,9 +141,9 @@ def test_deep_links_of_a_heavy_host_are_refused() -> None:
 
 def test_hosts_of_a_domain_have_a_budget_and_seeds_none() -> None:
     bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(max_hosts_per_domain=3))
-    (order,) = bench.past_robots()
+    (task,) = bench.past_robots()
     links = [link_to(f"http://h{number}.a.test/{number}") for number in range(10)]
-    bench.end(order, links=[*links, link_to("http://h0.a.test/again")])
+    bench.end(task, links=[*links, link_to("http://h0.a.test/again")])
     refused = [event.host for event in bench.told(EventName.EXCLUDED_BY_RULE)]
     assert refused == [f"h{number}.a.test" for number in range(2, 10)]
     assert bench.ledger.look_up(link_to("http://h0.a.test/again").id) is not None
@@ -153,36 +155,36 @@ def test_every_tenth_visit_asks_for_the_whole_page(visits: int, is_conditional: 
     bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(cooldown_s=1.0))
     bench.crawl._admission._intake._remembers = False  # as with every cooldown
     bench.crawl._admission._intake._memo.clear()
-    (order,) = bench.past_robots()
+    (task,) = bench.past_robots()
     links = [link_to("http://a.test/other")]
     span = ArchiveSpan("a.warc.gz", 10, 20)
-    bench.end(order, etag='"x"', links=links, content_hash=b"c" * 16, archived=span)
-    row = bench.ledger.look_up(order.url_id)
+    bench.end(task, etag='"x"', links=links, content_hash=b"c" * 16, archived=span)
+    row = bench.ledger.look_up(task.url_id)
     assert row is not None
     row.visits = visits
-    bench.ledger.finish(queued_from(order.url_id, "a.test", row), row)
-    (other,) = bench.orders(after_s=5.0)
+    bench.ledger.finish(queued_from(task.url_id, "a.test", row), row)
+    (other,) = bench.tasks(after_s=5.0)
     bench.now += 5.0
     bench.end(other, links=[link_to("http://a.test/")])
-    (again,) = bench.orders(after_s=5.0)
-    assert again.url == order.url
+    (again,) = bench.tasks(after_s=5.0)
+    assert again.url == task.url
     assert bool(again.etag) is is_conditional
 
 
 def test_a_sitemap_speaks_for_its_domain_and_for_those_that_list_it() -> None:
     bench = Bench("http://a.test/", "http://b.test/", limits=LIMITS)
-    for order in bench.orders():
-        bench.end(order, robots=b"Sitemap: http://a.test/map.xml\n")
+    for task in bench.tasks():
+        bench.end(task, robots=b"Sitemap: http://a.test/map.xml\n")
     sitemaps = []
     for _ in range(4):
-        for order in bench.orders(after_s=1.0):
-            if order.url.endswith("map.xml"):
-                sitemaps.append(order)
+        for task in bench.tasks(after_s=1.0):
+            if task.url.endswith("map.xml"):
+                sitemaps.append(task)
                 hosts = ("a.test", "www.a.test", "b.test", "c.test")
                 links = [link_to(f"http://{host}/x") for host in hosts]
-                bench.end(order, content_type="application/x-sitemap", links=links)
+                bench.end(task, content_type="application/x-sitemap", links=links)
             else:
-                bench.end(order)
+                bench.end(task)
     assert len(sitemaps) == 1
     refused = [(event.host, event.reason) for event in bench.told(EventName.EXCLUDED_BY_RULE)]
     assert refused == [("c.test", "sitemap_of_another")]

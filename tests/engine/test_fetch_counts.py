@@ -28,7 +28,7 @@ def counted(bench: Bench) -> tuple[int, int]:
 @pytest.mark.parametrize("outcome", [Outcome.DNS_NOT_FOUND, Outcome.DNS_FAILED, Outcome.BLOCKED_ADDRESS])
 def test_a_name_look_up_that_failed_is_a_fetch_and_an_error(outcome: Outcome) -> None:
     bench = Bench("http://a.test/")
-    bench.crawl.orders(bench.now)
+    bench.crawl.tasks(bench.now)
     assert bench.crawl.take_resolves() == ["a.test"]
     bench.crawl.fail_address("a.test", outcome, "no such name", bench.now)
     assert counted(bench) == (1, 1)
@@ -38,7 +38,7 @@ def test_a_name_look_up_that_failed_is_a_fetch_and_an_error(outcome: Outcome) ->
 
 def test_a_robots_txt_that_is_missing_is_an_answer_and_no_error() -> None:
     bench = Bench("http://a.test/")
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     bench.end(robots, Outcome.CLIENT_ERROR)
     assert counted(bench) == (1, 0)
 
@@ -54,21 +54,21 @@ def test_every_attempt_that_ended_is_a_fetch() -> None:
     bench = Bench("http://a.test/")
     (page,) = bench.past_robots()
     bench.end(page, Outcome.TIMEOUT)
-    (again,) = bench.orders(after_s=600.0)
+    (again,) = bench.tasks(after_s=600.0)
     bench.end(again)
     assert counted(bench) == (3, 1)
 
 
-def test_an_order_that_was_given_back_is_no_fetch() -> None:
+def test_a_task_that_was_given_back_is_no_fetch() -> None:
     bench = Bench("http://a.test/")
     (page,) = bench.past_robots()
     bench.crawl.give_back([page.id], bench.now)
     assert counted(bench) == (1, 0)
 
 
-def test_a_robots_txt_whose_order_was_given_back_is_no_fetch_and_not_unreachable() -> None:
+def test_a_robots_txt_whose_task_was_given_back_is_no_fetch_and_not_unreachable() -> None:
     bench = Bench("http://a.test/")
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     bench.crawl.give_back([robots.id], bench.now)
     assert counted(bench) == (0, 0)
     assert bench.told(EventName.ROBOTS_UNREACHABLE) == []

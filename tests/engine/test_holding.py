@@ -20,7 +20,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.results.evidence import release_quarantine
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlState
+from gossamer.model.records import Completed, FetchKind, FetchTask, Outcome, Result, UrlState
 from gossamer.parse.text.fingerprint import text_fingerprint
 from gossamer.ports import Ledger
 from gossamer.sim.driver import VirtualDriver
@@ -32,19 +32,19 @@ CONTINUES = CrawlRules(continues_after_target=True)
 ARTICLES = 800
 
 
-def page(order: Order, text: str, hrefs: Sequence[str] = ()) -> Result:
+def page(task: FetchTask, text: str, hrefs: Sequence[str] = ()) -> Result:
     """Return a page that says `text` and leads to `hrefs`."""
     content = text.encode()
     return Result(
-        order.id,
+        task.id,
         Outcome.OK,
         status=200,
         content_type="text/html",
-        content_hash=order.url_id,
-        text_hash=text_fingerprint(content, order.url),
+        content_hash=task.url_id,
+        text_hash=text_fingerprint(content, task.url),
         signature=minhash(content),
         words=len(text.split()),
-        links=links_from(order.url, list(hrefs)),
+        links=links_from(task.url, list(hrefs)),
     )
 
 
@@ -52,35 +52,33 @@ def dated(number: int) -> str:
     return f"/{1990 + number // 12}/{1 + number % 12:02d}/"
 
 
-def site(says: Callable[[Order], Result | None]) -> ImaginedSites:
-    host = ImaginedHost(
-        latency_s=0.01, says=lambda order, _now: None if order.kind is OrderKind.ROBOTS else says(order)
-    )
+def site(says: Callable[[FetchTask], Result | None]) -> ImaginedSites:
+    host = ImaginedHost(latency_s=0.01, says=lambda task, _now: None if task.kind is FetchKind.ROBOTS else says(task))
     return ImaginedSites({"a.test": host})
 
 
 INDEX = "/?month=1&year=1989"
 
 
-def archive(order: Order) -> Result:
+def archive(task: FetchTask) -> Result:
     """Serve an index of dated articles, each with its own text; the index is dated, too."""
-    if order.url.endswith("a.test/"):
-        return page(order, "a front page", [INDEX])
-    if order.url.endswith(INDEX):
-        return page(order, "an index", [dated(number) for number in range(ARTICLES)])
-    return page(order, prose(120, order.url))
+    if task.url.endswith("a.test/"):
+        return page(task, "a front page", [INDEX])
+    if task.url.endswith(INDEX):
+        return page(task, "an index", [dated(number) for number in range(ARTICLES)])
+    return page(task, prose(120, task.url))
 
 
-def endless_calendar(order: Order) -> Result:
+def endless_calendar(task: FetchTask) -> Result:
     """Serve months without end, ten of which are linked from each."""
-    if order.url.endswith("a.test/"):
-        return page(order, "a front page", [dated(0)])
-    if order.url.endswith("-no-such-page"):
-        return Result(order.id, Outcome.CLIENT_ERROR, status=404)
-    year, month = map(int, order.url.split("/")[-3:-1])
+    if task.url.endswith("a.test/"):
+        return page(task, "a front page", [dated(0)])
+    if task.url.endswith("-no-such-page"):
+        return Result(task.id, Outcome.CLIENT_ERROR, status=404)
+    year, month = map(int, task.url.split("/")[-3:-1])
     number = (year - 1990) * 12 + month - 1
     text = TRAPS["a calendar"].text(number)
-    return page(order, text, [dated(number + ahead) for ahead in range(1, 11)])
+    return page(task, text, [dated(number + ahead) for ahead in range(1, 11)])
 
 
 def crawl_of(web: ImaginedSites, ledger: Ledger, **more: object) -> tuple[Crawl, VirtualDriver, Scenario]:
@@ -107,15 +105,15 @@ def test_what_the_first_pass_refused_is_offered_when_it_is_over(ledger: Ledger) 
 
 
 def test_sitemaps_that_are_found_in_the_first_pass_are_read_after_it(ledger: Ledger) -> None:
-    def says(order: Order, _now: float) -> Result | None:
-        if order.kind is not OrderKind.SITEMAP:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is not FetchKind.SITEMAP:
             return None
         return Result(
-            order.id,
+            task.id,
             Outcome.OK,
             status=200,
             content_type="application/x-sitemap",
-            links=links_from(order.url, ["/1000"]),
+            links=links_from(task.url, ["/1000"]),
         )
 
     web = many_hosts(6, 1, robots=b"Sitemap: /sitemap.xml\n", says=says)
@@ -201,10 +199,10 @@ def test_dated_articles_with_new_text_are_all_fetched(ledger: Ledger) -> None:
 
 
 def test_tables_by_date_that_differ_in_digits_only_are_all_fetched() -> None:
-    def tables(order: Order) -> Result:
-        if order.url.endswith(("a.test/", INDEX)):
-            return archive(order)
-        return page(order, HONEST["tables of measurements"].text(hash(order.url)))
+    def tables(task: FetchTask) -> Result:
+        if task.url.endswith(("a.test/", INDEX)):
+            return archive(task)
+        return page(task, HONEST["tables of measurements"].text(hash(task.url)))
 
     _, driver, _ = crawl_of(site(tables), MemoryLedger())
     driver.run()
@@ -253,10 +251,10 @@ def test_an_archive_is_fetched_to_its_end_through_restarts(tmp_path: Path, step_
 
 
 def test_dated_urls_that_bring_no_page_do_not_use_the_budget_up(ledger: Ledger) -> None:
-    def half_missing(order: Order) -> Result:
-        if order.url.endswith("/") and order.url[-3:-1] in ("02", "04", "06", "08", "10", "12"):
-            return Result(order.id, Outcome.CLIENT_ERROR, status=404)
-        return archive(order)
+    def half_missing(task: FetchTask) -> Result:
+        if task.url.endswith("/") and task.url[-3:-1] in ("02", "04", "06", "08", "10", "12"):
+            return Result(task.id, Outcome.CLIENT_ERROR, status=404)
+        return archive(task)
 
     _, driver, _ = crawl_of(site(half_missing), ledger)
     assert driver.run() == "exhausted"
@@ -277,11 +275,11 @@ def test_dated_urls_that_robots_forbids_do_not_use_the_budget_up() -> None:
 # -- quarantines ----------------------------------------------------------------------------------
 
 
-def shop(order: Order) -> Result:
+def shop(task: FetchTask) -> Result:
     """Serve a shop whose pages say the same whatever is asked; each leads to three others."""
-    number = int(order.url.rpartition("=")[2]) if "=" in order.url else 0
-    text = prose(80, "shop" if "/shop" in order.url else "home")
-    return page(order, text, [f"/shop?x={3 * number + ahead}" for ahead in (1, 2, 3)])
+    number = int(task.url.rpartition("=")[2]) if "=" in task.url else 0
+    text = prose(80, "shop" if "/shop" in task.url else "home")
+    return page(task, text, [f"/shop?x={3 * number + ahead}" for ahead in (1, 2, 3)])
 
 
 def test_links_of_a_pattern_in_quarantine_are_held_and_offered_when_it_is_released(ledger: Ledger) -> None:
@@ -315,18 +313,22 @@ def test_links_of_a_pattern_in_quarantine_are_held_and_offered_when_it_is_releas
 def test_a_host_has_a_cap_and_what_is_beyond_it_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holding, "MAX_URLS", 100)
     crawl, driver, _ = crawl_of(site(archive), MemoryLedger())
+    completed: list[Completed | None] = []
+    complete = crawl.complete
+    monkeypatch.setattr(crawl, "complete", lambda result, now: completed.append(complete(result, now)))
     while not crawl.totals.held:
         driver.run(until=driver.now + 0.005)
     assert crawl.totals.held == {"calendar": 100}
     assert crawl.totals.held_dropped == ARTICLES - MAX_UNPROVEN - 100
-    assert not crawl._admission.links_final
+    assert completed[-1] is not None
+    assert not completed[-1].are_links_final
 
 
 def test_no_step_of_the_loop_offers_more_than_a_slice() -> None:
-    def index(order: Order, _now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS or not order.url.endswith(".test/"):
+    def index(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS or not task.url.endswith(".test/"):
             return None
-        return page(order, "index", [f"/{number}" for number in range(1, 901)])
+        return page(task, "index", [f"/{number}" for number in range(1, 901)])
 
     web = many_hosts(3, 900, says=index)
     web.hosts["h0.test"].cross_links = ()
@@ -338,7 +340,7 @@ def test_no_step_of_the_loop_offers_more_than_a_slice() -> None:
     steps = []
     while crawl._holding.due:
         before = crawl.totals.urls_seen
-        crawl.orders(driver.now)
+        crawl.tasks(driver.now)
         steps.append(crawl.totals.urls_seen - before)
     assert max(steps) == holding.SLICE
     assert sum(steps) == 2700

@@ -9,7 +9,7 @@ from gossamer.core.politeness.address_crowds import CROWDED
 from gossamer.core.url.forms import link_to
 from gossamer.core.url.identity import host_id, shard_of
 from gossamer.engine.admission.introduced_links import BATCH_LINKS, links_of
-from gossamer.model.records import Link, Order, OrderKind
+from gossamer.model.records import FetchKind, FetchTask, Link
 from tests.engine.test_crawl import Bench
 
 FREE = 10
@@ -20,8 +20,8 @@ def _limits() -> FrontierLimits:
     return FrontierLimits(max_hosts_per_address=FREE, max_depth=2)
 
 
-def _bench() -> tuple[Bench, Order]:
-    """Return a crawl up to the order for the seed."""
+def _bench() -> tuple[Bench, FetchTask]:
+    """Return a crawl up to the task for the seed."""
     bench = Bench(SEED, limits=_limits())
     (page,) = bench.past_robots()
     return bench, page
@@ -56,23 +56,23 @@ def test_a_link_that_waits_is_stored_once_however_often_it_is_found() -> None:
     bench, page = _bench()
     bench.end(page, links=[*_links(30), link_to("http://a.test/more")])
     for _ in range(3):
-        for order in bench.orders(after_s=1.0):
-            if order.url == "http://a.test/more":
-                bench.end(order, links=[*_links(30), link_to("http://n30.test/")])
+        for task in bench.tasks(after_s=1.0):
+            if task.url == "http://a.test/more":
+                bench.end(task, links=[*_links(30), link_to("http://n30.test/")])
     assert _waiting(bench) == 31 - FREE
 
 
 def test_waiting_links_are_queued_when_hosts_that_were_found_before_have_answered() -> None:
     bench, page = _bench()
     bench.end(page, links=_links(2 * BATCH_LINKS + FREE))
-    robots = [order for order in bench.orders() if order.kind is OrderKind.ROBOTS]
+    robots = [task for task in bench.tasks() if task.kind is FetchKind.ROBOTS]
     bench.end(robots[0])
-    bench.orders()
+    bench.tasks()
     assert _waiting(bench) == BATCH_LINKS, "a whole batch"
     needed = -(-(BATCH_LINKS + 1) // EARNED_HOSTS)
-    for order in robots[1:needed]:
-        bench.end(order)
-        bench.orders()
+    for task in robots[1:needed]:
+        bench.end(task)
+        bench.tasks()
         assert _waiting(bench) == BATCH_LINKS, "until the whole batch is earned"
 
 
@@ -80,10 +80,10 @@ def test_all_that_waits_is_queued_in_the_end() -> None:
     bench, page = _bench()
     bench.end(page, links=_links(3 * BATCH_LINKS))
     for _ in range(50):
-        orders = bench.orders(after_s=2.0)
-        for order in orders:
-            bench.end(order)
-        if not orders and bench.crawl.why_over(bench.now, 300.0) is not None:
+        tasks = bench.tasks(after_s=2.0)
+        for task in tasks:
+            bench.end(task)
+        if not tasks and bench.crawl.why_over(bench.now, 300.0) is not None:
             break
     assert _waiting(bench) == 0
     assert bench.crawl.totals.urls_seen == 1 + 3 * BATCH_LINKS
@@ -94,18 +94,18 @@ def test_links_beyond_the_depth_and_those_that_a_rule_refuses_do_not_wait() -> N
     bench.end(page, links=[*_links(30), link_to("http://a.test/deep")])
     trapped = _links(5, "http://t{n}.test/x.zip")
     for _ in range(3):
-        for order in bench.orders(after_s=1.0):
-            if order.url == "http://a.test/deep":
-                bench.end(order, links=[*trapped, link_to("http://a.test/deeper")])
-            elif order.url == "http://a.test/deeper":
-                bench.end(order, links=_links(5, "http://d{n}.test/"))
+        for task in bench.tasks(after_s=1.0):
+            if task.url == "http://a.test/deep":
+                bench.end(task, links=[*trapped, link_to("http://a.test/deeper")])
+            elif task.url == "http://a.test/deeper":
+                bench.end(task, links=_links(5, "http://d{n}.test/"))
     assert _waiting(bench) == 30 - FREE
     assert bench.crawl.totals.excluded == len(trapped)
 
 
 def test_sitemaps_that_a_robots_txt_lists_at_new_hosts_wait_too() -> None:
     bench = Bench(SEED, limits=_limits())
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     lines = "".join(f"Sitemap: http://n{n}.test/sitemap.xml\n" for n in range(30))
     bench.end(robots, robots=lines.encode())
     assert _waiting(bench) == 30 - FREE
@@ -120,12 +120,12 @@ def test_what_waits_survives_a_restart_and_a_change_of_owner() -> None:
     again = Bench(ledger=bench.ledger, limits=_limits(), now=bench.now + 10, was_clean=False)
     shard = shard_of(host_id("a.test"))
     again.crawl.release([shard], again.now)
-    again.orders()
-    again.orders(after_s=1.0)
+    again.tasks()
+    again.tasks(after_s=1.0)
     assert again.crawl.totals.held[CROWDED] == before, "the next owner offers them"
     again.crawl.take(shard, again.now)
-    again.orders(after_s=1.0)
-    again.orders(after_s=1.0)
+    again.tasks(after_s=1.0)
+    again.tasks(after_s=1.0)
     assert _waiting(again) == before - BATCH_LINKS, "a new run begins with what an address may lead to at first"
 
 
@@ -134,8 +134,8 @@ def test_hosts_of_the_page_s_own_domain_are_bounded_by_the_limit_of_the_domain_a
     bench.end(page, links=[*_links(30), *_links(30, "http://n{n}.a.test/"), link_to("http://a.test/more")])
     assert bench.crawl.totals.urls_seen == 1 + FREE + 30 + 1
     for _ in range(3):
-        for order in bench.orders(after_s=1.0):
-            if order.url == "http://a.test/more":
-                bench.end(order, links=_links(30, "http://m{n}.a.test/"))
+        for task in bench.tasks(after_s=1.0):
+            if task.url == "http://a.test/more":
+                bench.end(task, links=_links(30, "http://m{n}.a.test/"))
     assert bench.crawl.totals.urls_seen == 1 + FREE + 30 + 1 + 30
     assert _waiting(bench) == 30 - FREE

@@ -10,7 +10,7 @@ from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.url.forms import link_to
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import Order, QueuedUrl, UrlRecord
+from gossamer.model.records import FetchTask, QueuedUrl, UrlRecord
 from tests.core.dedup.texts import text, with_changes
 from tests.engine.test_crawl import Bench
 
@@ -19,18 +19,18 @@ NEAR = with_changes(FIRST, 2)
 CHILD = link_to("http://child.test/")
 
 
-def row(bench: Bench, order: Order) -> UrlRecord:
-    record = bench.ledger.look_up(order.url_id)
+def row(bench: Bench, task: FetchTask) -> UrlRecord:
+    record = bench.ledger.look_up(task.url_id)
     assert record is not None
     return record
 
 
-def crawled(bench: Bench, *texts: str, content_hash: bytes = b"") -> list[Order]:
+def crawled(bench: Bench, *texts: str, content_hash: bytes = b"") -> list[FetchTask]:
     """Let each seed say a text, in order."""
-    orders = bench.past_robots()
-    for order, said in zip(orders, texts, strict=True):
-        bench.end(order, signature=minhash(said), content_hash=content_hash or xxh3_128_digest(said.encode()))
-    return orders
+    tasks = bench.past_robots()
+    for task, said in zip(tasks, texts, strict=True):
+        bench.end(task, signature=minhash(said), content_hash=content_hash or xxh3_128_digest(said.encode()))
+    return tasks
 
 
 def seeds(count: int) -> list[str]:
@@ -69,7 +69,7 @@ def test_likeness_does_not_drift_from_copy_to_copy() -> None:
 def test_all_of_a_kind_point_to_the_first() -> None:
     bench = Bench(*seeds(6))
     first, *rest = crawled(bench, FIRST, *(with_changes(FIRST, 2, seed=n) for n in range(5)))
-    assert {row(bench, order).near_duplicate_of for order in rest} == {first.url_id}
+    assert {row(bench, task).near_duplicate_of for task in rest} == {first.url_id}
 
 
 @pytest.mark.parametrize("follows", [True, False])
@@ -93,12 +93,12 @@ def test_nothing_is_compared_if_it_is_off() -> None:
     assert bench.crawl.totals.near_duplicates == 0
 
 
-def visit_again(bench: Bench, order: Order, said: str) -> None:
-    record = bench.ledger.look_up(order.url_id)
+def visit_again(bench: Bench, task: FetchTask, said: str) -> None:
+    record = bench.ledger.look_up(task.url_id)
     assert record is not None
-    url = QueuedUrl(order.url, order.url_id, order.host, record.priority, record.seq, record.depth)
+    url = QueuedUrl(task.url, task.url_id, task.host, record.priority, record.seq, record.depth)
     bench.ledger.requeue(url)
-    again = bench.crawl.adopt(link_to(order.url), bench.now)
+    again = bench.crawl.adopt(link_to(task.url), bench.now)
     assert again is not None
     bench.end(again, content_hash=xxh3_128_digest(said.encode()), signature=minhash(said))
 
@@ -124,5 +124,5 @@ def test_a_second_run_compares_with_the_pages_of_the_first() -> None:
     bench = Bench(*seeds(1))
     (first,) = crawled(bench, FIRST)
     later = Bench("http://later.test/", ledger=bench.ledger)
-    (order,) = crawled(later, NEAR)
-    assert row(later, order).near_duplicate_of == first.url_id
+    (task,) = crawled(later, NEAR)
+    assert row(later, task).near_duplicate_of == first.url_id

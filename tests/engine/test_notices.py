@@ -8,11 +8,11 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.revisit.schedule import RevisitRules
 from gossamer.core.url.forms import link_to
-from gossamer.engine.cluster.link_messages import Letter, message_of
+from gossamer.engine.cluster.link_messages import NodeMessage, message_of
 from gossamer.engine.revisit.notices import NOTICED, NoticeCounts
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import OrderKind, Source
+from gossamer.model.records import FetchKind, Source
 from tests.engine.test_crawl import Bench
 
 PAGE, OTHER = "http://a.test/", "http://a.test/other"
@@ -23,9 +23,9 @@ RULES = CrawlRules(revisits=RevisitRules())
 def fetched(rules: CrawlRules) -> Bench:
     """Return a crawl that has fetched one page."""
     bench = Bench(PAGE, rules=rules)
-    (order,) = bench.past_robots()
-    bench.end(order, content_hash=b"1" * 16)
-    assert bench.orders(after_s=1.0) == []
+    (task,) = bench.past_robots()
+    bench.end(task, content_hash=b"1" * 16)
+    assert bench.tasks(after_s=1.0) == []
     return bench
 
 
@@ -36,19 +36,19 @@ def report(bench: Bench, *urls: str) -> NoticeCounts:
 def test_a_known_page_is_due_again_but_not_before_its_shortest_interval() -> None:
     bench = fetched(RULES)
     assert report(bench, PAGE) == NoticeCounts(due=1)
-    assert bench.orders(after_s=HOUR_S / 2) == []
-    orders = bench.orders(after_s=HOUR_S)
-    while not [order for order in orders if order.url == PAGE] and orders:  # robots.txt may have to be asked again
-        for order in orders:
-            bench.end(order, robots=b"")
-        orders = bench.orders(after_s=2.0)
-    assert [order.url for order in orders] == [PAGE]
+    assert bench.tasks(after_s=HOUR_S / 2) == []
+    tasks = bench.tasks(after_s=HOUR_S)
+    while not [task for task in tasks if task.url == PAGE] and tasks:  # robots.txt may have to be asked again
+        for task in tasks:
+            bench.end(task, robots=b"")
+        tasks = bench.tasks(after_s=2.0)
+    assert [task.url for task in tasks] == [PAGE]
 
 
 def test_without_revisits_a_known_page_is_not_fetched_again() -> None:
     bench = fetched(CrawlRules())
     assert report(bench, PAGE) == NoticeCounts(known=1)
-    assert bench.orders(after_s=40 * 24 * HOUR_S) == []
+    assert bench.tasks(after_s=40 * 24 * HOUR_S) == []
 
 
 def test_an_unknown_page_is_a_link_with_its_source() -> None:
@@ -57,7 +57,7 @@ def test_an_unknown_page_is_a_link_with_its_source() -> None:
     row = bench.ledger.look_up(link_to(OTHER).id)
     assert row is not None
     assert (row.source, row.depth) == (Source.NOTICE, 1)
-    assert [order.url for order in bench.orders(after_s=1.0)] == [OTHER]
+    assert [task.url for task in bench.tasks(after_s=1.0)] == [OTHER]
     assert report(bench, OTHER) == NoticeCounts(known=1), "it is queued already"
 
 
@@ -75,7 +75,7 @@ def test_what_the_rules_refuse_is_counted_and_an_event() -> None:
 def test_a_notice_in_a_letter_has_the_same_effect() -> None:
     bench, expected = fetched(RULES), fetched(RULES)
     report(expected, PAGE, OTHER)
-    bench.crawl.receive(Letter(links=[message_of(link_to(url), NOTICED) for url in (PAGE, OTHER)]), bench.now)
+    bench.crawl.receive(NodeMessage(links=[message_of(link_to(url), NOTICED) for url in (PAGE, OTHER)]), bench.now)
     for url in (PAGE, OTHER):
         row, other = (each.ledger.look_up(link_to(url).id) for each in (bench, expected))
         assert row is not None
@@ -98,21 +98,21 @@ def test_pages_are_fetched_again_though_memory_has_room_for_the_rules_of_one_hos
     pages = [f"http://h{number}.test/" for number in range(hosts)]
     limits, ledger = FrontierLimits(max_rules_bytes=1), MemoryLedger()
     bench = Bench(*pages, rules=RULES, ledger=ledger, limits=limits)
-    for order in bench.orders():
-        rules = b"".join(b"Disallow: /%s/%d\n" % (order.host.encode(), number) for number in range(2000))
-        bench.end(order, robots=b"User-agent: *\n" + rules)
+    for task in bench.tasks():
+        rules = b"".join(b"Disallow: /%s/%d\n" % (task.host.encode(), number) for number in range(2000))
+        bench.end(task, robots=b"User-agent: *\n" + rules)
     fetched_pages: set[str] = set()
     while len(fetched_pages) < hosts:
-        for order in bench.orders(after_s=1.0):
-            bench.end(order, content_hash=order.url_id)
-            fetched_pages.add(order.url)
+        for task in bench.tasks(after_s=1.0):
+            bench.end(task, content_hash=task.url_id)
+            fetched_pages.add(task.url)
     report(bench, *pages)
     bench.crawl.save_state(1.0, 1.0, bench.now)
     again = Bench(rules=RULES, ledger=ledger, limits=limits, now=bench.now + 2 * HOUR_S)
     fetched_again: set[str] = set()
     for _ in range(100 * hosts):
-        for order in again.orders(after_s=0.05):
-            assert order.kind is OrderKind.PAGE
-            again.end(order, content_hash=order.url_id)
-            fetched_again.add(order.url)
+        for task in again.tasks(after_s=0.05):
+            assert task.kind is FetchKind.PAGE
+            again.end(task, content_hash=task.url_id)
+            fetched_again.add(task.url)
     assert fetched_again == set(pages)

@@ -6,10 +6,10 @@ import pytest
 
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.url.identity import host_id, shard_of
-from gossamer.engine.cluster.link_messages import Letter, LinkMessage, RobotsAnswer, parts_of
+from gossamer.engine.cluster.link_messages import LinkMessage, NodeMessage, RobotsAnswer, parts_of
 from gossamer.engine.cluster.node import ClusterNode, Delivery
 from gossamer.engine.crawl import Crawl
-from gossamer.model.records import OrderKind, Outcome, Source
+from gossamer.model.records import FetchKind, Outcome, Source
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
@@ -18,7 +18,7 @@ SHARD = shard_of(host_id("a.test"))
 
 
 def _links(urls: list[str]) -> list[LinkMessage]:
-    return [LinkMessage(url, 1, Source.LINK, OrderKind.PAGE) for url in urls]
+    return [LinkMessage(url, 1, Source.LINK, FetchKind.PAGE) for url in urls]
 
 
 def _node(limits: FrontierLimits | None = None) -> tuple[ClusterNode, Crawl]:
@@ -39,7 +39,9 @@ def _queued(crawl: Crawl) -> int:
 
 def test_a_message_is_read_when_its_last_link_is_offered() -> None:
     node, crawl = _node()
-    node.receive({SHARD: [Delivery(b"m1", Letter(links=_links(PAGES))), Delivery(b"m2", Letter(links=_links(PAGES)))]})
+    node.receive(
+        {SHARD: [Delivery(b"m1", NodeMessage(links=_links(PAGES))), Delivery(b"m2", NodeMessage(links=_links(PAGES)))]}
+    )
     seen = []
     while node.offer_slice(START):
         seen.append((_queued(crawl), node.read_ids()))
@@ -51,7 +53,9 @@ def test_a_message_is_read_when_its_last_link_is_offered() -> None:
 
 def test_small_messages_are_offered_together() -> None:
     node, crawl = _node()
-    node.receive({SHARD: [Delivery(b"%d" % number, Letter(links=_links([url]))) for number, url in enumerate(PAGES)]})
+    node.receive(
+        {SHARD: [Delivery(b"%d" % number, NodeMessage(links=_links([url]))) for number, url in enumerate(PAGES)]}
+    )
     assert node.offer_slice(START)
     assert _queued(crawl) == 10
     assert node.offer_slice(START)
@@ -61,7 +65,7 @@ def test_small_messages_are_offered_together() -> None:
 
 def test_a_message_for_a_shard_that_has_left_stays_in_its_inbox() -> None:
     node, _ = _node()
-    node.receive({SHARD: [Delivery(b"m1", Letter(links=_links(PAGES)))]})
+    node.receive({SHARD: [Delivery(b"m1", NodeMessage(links=_links(PAGES)))]})
     assert node.offer_slice(START)
     node._owned[SHARD] = 8  # it has left, and come back
     assert not node.offer_slice(START)
@@ -70,7 +74,9 @@ def test_a_message_for_a_shard_that_has_left_stays_in_its_inbox() -> None:
 
 def test_a_commit_contains_a_message_as_a_whole() -> None:
     node, crawl = _node()
-    node.receive({SHARD: [Delivery(b"m1", Letter(links=_links(PAGES))), Delivery(b"m2", Letter(links=_links(PAGES)))]})
+    node.receive(
+        {SHARD: [Delivery(b"m1", NodeMessage(links=_links(PAGES))), Delivery(b"m2", NodeMessage(links=_links(PAGES)))]}
+    )
     crawl.settle(START)
     assert (_queued(crawl), node.read_ids()) == (0, {}), "nothing was offered yet"
     assert node.offer_slice(START)
@@ -80,7 +86,7 @@ def test_a_commit_contains_a_message_as_a_whole() -> None:
 
 def test_a_shard_does_not_leave_within_a_message() -> None:
     node, _ = _node()
-    node.receive({SHARD: [Delivery(b"m1", Letter(links=_links(PAGES)))]})
+    node.receive({SHARD: [Delivery(b"m1", NodeMessage(links=_links(PAGES)))]})
     assert node.offer_slice(START)
     assert node.end_drained(START), "no other node wants it, but nobody has told it that it is to have it"
     assert node.read_ids() == {SHARD: (b"m1",)}
@@ -89,7 +95,7 @@ def test_a_shard_does_not_leave_within_a_message() -> None:
 def test_nothing_is_accepted_for_a_shard_of_another_node() -> None:
     node, _ = _node()
     other = (SHARD + 1) % 4096
-    node.receive({other: [Delivery(b"m1", Letter(links=_links(PAGES)))]})
+    node.receive({other: [Delivery(b"m1", NodeMessage(links=_links(PAGES)))]})
     assert not node.offer_slice(START)
     assert node.read_ids() == {}
 
@@ -103,8 +109,8 @@ def test_long_robots_txt_files_are_read_in_slices_though_memory_has_room_for_one
         RobotsAnswer(f"http://a.test:{port}", "http://b.test/robots.txt", 1, Outcome.OK, 200, body=text)
         for port, text in zip(ports, texts, strict=True)
     ]
-    node.receive({SHARD: [Delivery(b"m0", Letter(links=_links(PAGES[:1])))]})
-    node.receive({SHARD: [Delivery(b"m1", Letter(answers=answers))]})
+    node.receive({SHARD: [Delivery(b"m0", NodeMessage(links=_links(PAGES[:1])))]})
+    node.receive({SHARD: [Delivery(b"m1", NodeMessage(answers=answers))]})
     calls = 1
     while node.offer_slice(START):
         calls += 1
@@ -116,8 +122,8 @@ def test_long_robots_txt_files_are_read_in_slices_though_memory_has_room_for_one
 
 
 def test_parts_have_everything_once_homes_and_ranks_first() -> None:
-    letter = Letter(links=_links(PAGES), homes={"a.test": "eu"})
-    parts = list(parts_of(letter, 10))
+    message = NodeMessage(links=_links(PAGES), homes={"a.test": "eu"})
+    parts = list(parts_of(message, 10))
     assert [len(part.links) for part in parts] == [0, 10, 10, 5, 0]
     assert [part.homes for part in parts if part.homes] == [{"a.test": "eu"}] == [parts[0].homes]
     assert [link.url for part in parts for link in part.links] == PAGES

@@ -10,7 +10,7 @@ import pytest
 from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.url.forms import link_to
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.ports import Ledger
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 from tests.engine.test_crawl import Bench
@@ -21,13 +21,13 @@ BROKEN = [Outcome.TLS_ERROR, Outcome.CONNECT_FAILED, Outcome.SERVER_ERROR, Outco
 def without_https(outcome: Outcome, hrefs: Sequence[str] = ()) -> ImaginedSites:
     """Return a host that answers over http only."""
 
-    def says(order: Order, _now: float) -> Result | None:
-        if order.url.startswith("https:"):
-            return Result(order.id, outcome, status=503 if outcome is Outcome.SERVER_ERROR else 0)
-        if order.kind is OrderKind.ROBOTS:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.url.startswith("https:"):
+            return Result(task.id, outcome, status=503 if outcome is Outcome.SERVER_ERROR else 0)
+        if task.kind is FetchKind.ROBOTS:
             return None
-        links = [link_to(href) for href in hrefs] if order.url.endswith("a.test/") else []
-        return Result(order.id, Outcome.OK, status=200, content_type="text/html", links=links)
+        links = [link_to(href) for href in hrefs] if task.url.endswith("a.test/") else []
+        return Result(task.id, Outcome.OK, status=200, content_type="text/html", links=links)
 
     return ImaginedSites({"a.test": ImaginedHost(pages=1, says=says)})
 
@@ -55,23 +55,23 @@ def test_http_is_fetched_however_many_urls_of_https_are_before_it(limits: Fronti
 
 def test_a_link_to_another_origin_does_not_wait_for_the_banned_one() -> None:
     bench = Bench("https://a.test/", "http://b.test/")
-    for order in bench.orders():
-        bench.end(order, Outcome.TLS_ERROR if order.host == "a.test" else Outcome.OK, robots=b"")
-    (page,) = bench.orders(after_s=1.0)
+    for task in bench.tasks():
+        bench.end(task, Outcome.TLS_ERROR if task.host == "a.test" else Outcome.OK, robots=b"")
+    (page,) = bench.tasks(after_s=1.0)
     assert bench.crawl.frontier.record_of("a.test").parked_until > bench.now  # type: ignore[union-attr]
     bench.end(page, links=[link_to("http://a.test/")])
-    assert [order.url for order in bench.orders(after_s=0.1)] == ["http://a.test/robots.txt"]
+    assert [task.url for task in bench.tasks(after_s=0.1)] == ["http://a.test/robots.txt"]
 
 
 def test_what_was_left_for_later_is_fetched_when_its_robots_txt_can_be_reached_again() -> None:
     broken_until = 1_700_000_100.0
 
-    def says(order: Order, now: float) -> Result | None:
-        if order.url.startswith("https:") and now < broken_until:
-            return Result(order.id, Outcome.TLS_ERROR)
-        if order.kind is OrderKind.ROBOTS:
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.url.startswith("https:") and now < broken_until:
+            return Result(task.id, Outcome.TLS_ERROR)
+        if task.kind is FetchKind.ROBOTS:
             return None
-        return Result(order.id, Outcome.OK, status=200, content_type="text/html", content_hash=order.url_id[::-1])
+        return Result(task.id, Outcome.OK, status=200, content_type="text/html", content_hash=task.url_id[::-1])
 
     web = ImaginedSites({"a.test": ImaginedHost(pages=1, says=says)})
     seeds = [*(f"https://a.test/{n}" for n in range(1300)), *(f"http://a.test/{n}" for n in range(20))]
@@ -92,13 +92,13 @@ def test_a_host_with_one_origin_is_parked_as_a_whole() -> None:
 @pytest.mark.parametrize("retry_after_s", [600.0, -1.0])
 def test_a_host_that_asks_to_be_left_alone_is_left_alone_with_all_its_origins(retry_after_s: float) -> None:
     bench = Bench("https://a.test/", "http://b.test/")
-    for order in bench.orders():
-        is_refused = order.host == "a.test"
+    for task in bench.tasks():
+        is_refused = task.host == "a.test"
         outcome, status = (Outcome.RATE_LIMITED, 429) if is_refused else (Outcome.OK, 200)
-        bench.end(order, outcome, status=status, robots=b"", retry_after_s=retry_after_s)
-    (page,) = bench.orders(after_s=1.0)
+        bench.end(task, outcome, status=status, robots=b"", retry_after_s=retry_after_s)
+    (page,) = bench.tasks(after_s=1.0)
     bench.end(page, links=[link_to("http://a.test/")])
-    assert [order.url for order in bench.orders(after_s=1.0)] == []
+    assert [task.url for task in bench.tasks(after_s=1.0)] == []
 
 
 # -- after a restart ------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_host_that_asks_to_be_left_alone_is_left_alone_with_all_its_origins(re
 def banned(ledger: Ledger) -> Bench:
     """Return a crawl whose only origin is banned, for an hour."""
     bench = Bench("https://a.test/", ledger=ledger)
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     bench.end(robots, Outcome.TLS_ERROR, status=0)
     bench.crawl.save_state(0.0, 0.0, bench.now)
     ledger.commit()
@@ -118,31 +118,33 @@ def test_after_a_restart_only_the_banned_origin_waits() -> None:
     ledger = MemoryLedger()
     first = banned(ledger)
     again = Bench("http://a.test/x", ledger=ledger, now=first.now + 10)
-    assert [order.url for order in again.orders(after_s=2.0)] == ["http://a.test/robots.txt"]
-    again.end(again.crawl.order(again.crawl.orders_out()[0]), robots=b"")
-    (page,) = again.orders(after_s=2.0)
+    assert [task.url for task in again.tasks(after_s=2.0)] == ["http://a.test/robots.txt"]
+    task = again.crawl.task(again.crawl.tasks_out()[0])
+    assert task is not None
+    again.end(task, robots=b"")
+    (page,) = again.tasks(after_s=2.0)
     assert page.url == "http://a.test/x"
     again.end(page)
-    assert again.orders(after_s=3000.0) == [], "https is banned for an hour"
-    assert [order.url for order in again.orders(after_s=700.0)] == ["https://a.test/robots.txt"]
+    assert again.tasks(after_s=3000.0) == [], "https is banned for an hour"
+    assert [task.url for task in again.tasks(after_s=700.0)] == ["https://a.test/robots.txt"]
 
 
 def test_a_ban_that_is_over_is_not_restored() -> None:
     ledger = MemoryLedger()
     first = banned(ledger)
     again = Bench(ledger=ledger, now=first.now + 3601)
-    assert [order.url for order in again.orders(after_s=2.0)] == ["https://a.test/robots.txt"]
+    assert [task.url for task in again.tasks(after_s=2.0)] == ["https://a.test/robots.txt"]
 
 
 def test_dead_letters_that_are_queued_again_do_not_wait_for_a_ban() -> None:
     ledger = MemoryLedger()
     bench = Bench("https://a.test/", "https://a.test/x", ledger=ledger)
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     bench.end(robots, robots=b"")
-    (page,) = bench.orders(after_s=1.0)
+    (page,) = bench.tasks(after_s=1.0)
     bench.end(page, Outcome.CLIENT_ERROR, status=404)
     bench.now += 3 * 86400
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     bench.end(robots, Outcome.TLS_ERROR, status=0)
     bench.crawl.save_state(0.0, 0.0, bench.now)
     ledger.commit()
@@ -150,14 +152,14 @@ def test_dead_letters_that_are_queued_again_do_not_wait_for_a_ban() -> None:
     assert fresh.retry_dead(lambda _: True, bench.now) == 1
     ledger.commit()
     again = Bench(ledger=ledger, now=bench.now + 1)
-    assert [order.url for order in again.orders(after_s=2.0)] == ["https://a.test/robots.txt"]
+    assert [task.url for task in again.tasks(after_s=2.0)] == ["https://a.test/robots.txt"]
 
 
 def test_an_unreachable_robots_txt_that_is_ignored_bans_nothing_after_a_restart() -> None:
     ledger, limits = MemoryLedger(), FrontierLimits(is_unreachable_robots_allowed=True)
     bench = Bench("https://a.test/", ledger=ledger, limits=limits)
-    (robots,) = bench.orders()
+    (robots,) = bench.tasks()
     bench.end(robots, Outcome.TIMEOUT, status=0)
     ledger.commit()
     again = Bench(ledger=ledger, limits=limits, now=bench.now + 10)
-    assert [order.url for order in again.orders(after_s=2.0)] == ["https://a.test/"]
+    assert [task.url for task in again.tasks(after_s=2.0)] == ["https://a.test/"]

@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.core.frontier.workbench import HostState
 from gossamer.core.links.requisite import requisite_id, requisites_from
 from gossamer.core.url.forms import host_of
-from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
+from gossamer.model.records import ArchiveSpan, FetchKind, FetchTask, Outcome, Requisites, Result, UrlState
 from tests.amount import amount
 
 from .model import ADDRESSES, ORIGINS, CrawlModel
@@ -40,21 +40,21 @@ class CrawlWithRequisites(CrawlModel):
             self.answered: Counter[bytes] = Counter()
         super().start_crawl(was_clean=was_clean)
 
-    def end(self, order: Order, result: Result, sent_at: float) -> None:
-        if result.outcome is Outcome.OK and order.kind is not OrderKind.ROBOTS:
-            result.requisites = needed_by(order.url)
+    def end(self, task: FetchTask, result: Result, sent_at: float) -> None:
+        if result.outcome is Outcome.OK and task.kind is not FetchKind.ROBOTS:
+            result.requisites = needed_by(task.url)
             result.archived = ArchiveSpan("file", self.answered.total(), 1)
-            self.answered[order.url_id] += 1
-            if order.kind is OrderKind.REQUISITE:  # which the model has counted as a page
-                self.pages[order.host] -= 1
-                self.domain_pages[".".join(order.host.split(".")[-2:])] -= 1
-        super().end(order, result, sent_at)
+            self.answered[task.url_id] += 1
+            if task.kind is FetchKind.REQUISITE:  # which the model has counted as a page
+                self.pages[task.host] -= 1
+                self.domain_pages[".".join(task.host.split(".")[-2:])] -= 1
+        super().end(task, result, sent_at)
 
-    def check_page_order(self, order: Order) -> None:
-        super().check_page_order(order)
-        assert not self.answered[order.url_id], "fetched again"
-        if order.kind is OrderKind.REQUISITE:
-            page = self.ledger.look_up(requisite_id(order.url_id))
+    def check_page_task(self, task: FetchTask) -> None:
+        super().check_page_task(task)
+        assert not self.answered[task.url_id], "fetched again"
+        if task.kind is FetchKind.REQUISITE:
+            page = self.ledger.look_up(requisite_id(task.url_id))
             assert page is None or page.archived is None, "it is stored as a page"
 
     @invariant()
@@ -62,9 +62,9 @@ class CrawlWithRequisites(CrawlModel):
         queued: Counter[str] = Counter()
         ended: Counter[str] = Counter()
         for _, row in self.rows():
-            if row.kind is OrderKind.REQUISITE and row.state is UrlState.QUEUED:
+            if row.kind is FetchKind.REQUISITE and row.state is UrlState.QUEUED:
                 queued[host_of(row.url)] += 1
-            elif row.kind is OrderKind.REQUISITE:
+            elif row.kind is FetchKind.REQUISITE:
                 ended["dead" if row.state is UrlState.DEAD else row.outcome] += 1
         frontier, totals = self.crawl.frontier, self.crawl.totals
         assert frontier.counts.requisites == queued.total()

@@ -108,12 +108,12 @@ def test_a_pattern_in_quarantine_is_released_by_the_owner() -> None:
     bench.crawl.take(shard, bench.now, [request, request])
     held = quarantine.held
     for _ in range(10):  # a slice per turn
-        bench.crawl.orders(bench.now)
+        bench.crawl.tasks(bench.now)
     assert bench.crawl.frontier.counts.queued == held
     assert bench.crawl.totals.held == {}
     (event,) = bench.told(EventName.QUEUED_AGAIN)
     assert (event.rule, event.links) == (quarantine.name, held)
-    assert bench.orders(after_s=10.0)
+    assert bench.tasks(after_s=10.0)
 
 
 @pytest.mark.parametrize(("later_s", "is_released"), [(1.0, True), (-1.0, False)])
@@ -130,5 +130,5 @@ def test_a_request_for_all_patterns_concerns_those_in_quarantine_when_it_was_mad
     bench.crawl.take(shard, bench.now, [request, request])
     assert [event.rule for event in bench.told(EventName.QUEUED_AGAIN)] == [quarantine.name] * is_released
     for _ in range(10):
-        bench.crawl.orders(bench.now)
+        bench.crawl.tasks(bench.now)
     assert bench.crawl.frontier.counts.queued == (held if is_released else 0)

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.url.identity import host_id, shard_of
-from gossamer.model.records import OrderKind, Outcome, UrlState
+from gossamer.model.records import FetchKind, Outcome, UrlState
 from gossamer.ports import Ledger
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, Scenario, many_hosts
@@ -79,22 +79,22 @@ def test_swapped_out_hosts_of_a_released_shard_stay_out(ledger: Ledger) -> None:
 
 def test_an_answer_that_comes_after_its_shard_was_released_is_dropped() -> None:
     bench = Bench("http://a.test/", "http://b.test/")
-    orders = bench.past_robots()
-    (lost,) = [order for order in orders if order.host == "a.test"]
+    tasks = bench.past_robots()
+    (lost,) = [task for task in tasks if task.host == "a.test"]
     shard = shard_of(host_id("a.test"))
     bench.crawl.release([shard], bench.now)
     bench.end(lost)
     bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
     assert bench.state_of("http://a.test/")[0] is UrlState.QUEUED
     bench.crawl.take(shard, bench.now)
-    assert [order.host for order in bench.orders(after_s=0.9)] == []
-    (again,) = bench.orders(after_s=0.2)
-    assert (again.url, again.kind) == ("http://a.test/", OrderKind.PAGE)
+    assert [task.host for task in bench.tasks(after_s=0.9)] == []
+    (again,) = bench.tasks(after_s=0.2)
+    assert (again.url, again.kind) == ("http://a.test/", FetchKind.PAGE)
 
 
 def test_a_name_that_is_looked_up_while_its_shard_leaves_takes_its_connection_until_it_ends() -> None:
     bench = Bench("http://a.test/")
-    assert bench.crawl.orders(bench.now) == []
+    assert bench.crawl.tasks(bench.now) == []
     assert bench.crawl.take_resolves() == ["a.test"]
     bench.crawl.release([shard_of(host_id("a.test"))], bench.now)
     assert bench.crawl.frontier.in_flight == 1
@@ -104,23 +104,23 @@ def test_a_name_that_is_looked_up_while_its_shard_leaves_takes_its_connection_un
 
 def test_a_shard_that_comes_back_waits_for_the_look_up_that_is_still_going_on() -> None:
     bench = Bench("http://a.test/")
-    bench.crawl.orders(bench.now)
+    bench.crawl.tasks(bench.now)
     assert bench.crawl.take_resolves() == ["a.test"]
     shard = shard_of(host_id("a.test"))
     for _ in range(3):
         bench.crawl.release([shard], bench.now)
         bench.crawl.take(shard, bench.now)
-        assert bench.crawl.orders(bench.now) == []
+        assert bench.crawl.tasks(bench.now) == []
         assert bench.crawl.take_resolves() == []
     assert bench.crawl.frontier.in_flight == 1
     bench.crawl.learn_address("a.test", ("10.0.0.1",), bench.now + 60.0, bench.now)
-    (order,) = bench.crawl.orders(bench.now + 2.0)
-    assert (order.kind, order.host) == (OrderKind.ROBOTS, "a.test")
+    (task,) = bench.crawl.tasks(bench.now + 2.0)
+    assert (task.kind, task.host) == (FetchKind.ROBOTS, "a.test")
 
 
 def test_a_name_that_cannot_be_found_after_its_shard_was_released_is_not_counted() -> None:
     bench = Bench("http://a.test/")
-    bench.crawl.orders(bench.now)
+    bench.crawl.tasks(bench.now)
     assert bench.crawl.take_resolves() == ["a.test"]
     bench.crawl.release([shard_of(host_id("a.test"))], bench.now)
     bench.crawl.fail_address("a.test", Outcome.DNS_FAILED, "no answer", bench.now)

@@ -13,7 +13,7 @@ from gossamer.core.traps.quarantine import BUDGET
 from gossamer.core.traps.watch import TURNS
 from gossamer.core.url.forms import link_to, path_of
 from gossamer.model.events import EventName
-from gossamer.model.records import OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, Outcome, Result
 from gossamer.parse.text.fingerprint import number_fingerprint, short_fingerprint, text_fingerprint
 from tests.engine.test_crawl import Bench
 from tests.support.sites.trap_sites import HONEST, TRAPS, Site, prose, turning
@@ -36,25 +36,25 @@ class Walk:
     def run(self, max_pages: int = 5000) -> list[str]:
         """Crawl until nothing is left; return the paths in order."""
         while len(self.fetched) < max_pages:
-            orders = self.bench.orders(after_s=0.001)
-            if not orders and self.bench.crawl.why_over(self.bench.now, 0.0) is not None:
+            tasks = self.bench.tasks(after_s=0.001)
+            if not tasks and self.bench.crawl.why_over(self.bench.now, 0.0) is not None:
                 return self.fetched
-            for order in orders:
-                if order.kind is OrderKind.ROBOTS:
-                    self.bench.end(order)
+            for task in tasks:
+                if task.kind is FetchKind.ROBOTS:
+                    self.bench.end(task)
                 else:
-                    self._answer(order.id, order.url)
+                    self._answer(task.id, task.url)
         raise AssertionError(f"it goes on after {max_pages} pages")
 
-    def _answer(self, order_id: int, url: str) -> None:
+    def _answer(self, task_id: int, url: str) -> None:
         path = path_of(url)
         if path.endswith("-no-such-page"):
-            self.bench.crawl.complete(Result(order_id, Outcome.CLIENT_ERROR, status=404), self.bench.now)
+            self.bench.crawl.complete(Result(task_id, Outcome.CLIENT_ERROR, status=404), self.bench.now)
             return
         self.fetched.append(path)
         text, paths = self._draw(path)
         data, links = text.encode(), [link_to(HOST + each) for each in dict.fromkeys(paths)]
-        result = Result(order_id, Outcome.OK, status=200, sent_at=self.bench.now, links=links)
+        result = Result(task_id, Outcome.OK, status=200, sent_at=self.bench.now, links=links)
         result.content_type, result.content_hash, result.links_found = "text/html", url.encode()[-16:], len(links)
         result.text_hash, result.numbers = text_fingerprint(data, url), number_fingerprint(data, url)
         if not result.text_hash:
@@ -225,7 +225,7 @@ def test_a_restart_gives_a_trap_nothing(name: str, after: int) -> None:
     walk = Walk(drawn_from(TRAPS[name], None))
     with pytest.raises(AssertionError, match="it goes on"):
         walk.run(after)
-    walk.bench.crawl.give_back(walk.bench.crawl.orders_out(), walk.bench.now)
+    walk.bench.crawl.give_back(walk.bench.crawl.tasks_out(), walk.bench.now)
     again = walk.continued()
     assert len(again.run()) <= BUDGET + 60, "the window at hand is not stored"
     assert again.bench.told(EventName.TRAP_QUARANTINED) or walk.bench.told(EventName.TRAP_QUARANTINED)
@@ -236,7 +236,7 @@ def test_a_restart_changes_nothing_for_an_honest_site() -> None:
     for after in (100, 200, 300, 700):
         with pytest.raises(AssertionError, match="it goes on"):
             walk.run(after)
-        walk.bench.crawl.give_back(walk.bench.crawl.orders_out(), walk.bench.now)
+        walk.bench.crawl.give_back(walk.bench.crawl.tasks_out(), walk.bench.now)
         walk = walk.continued()
     assert len(set(walk.run())) >= 1500
 

@@ -6,21 +6,21 @@ from gossamer.core.url.forms import link_to, url_id
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from gossamer.sim.scenarios import ImaginedHost, ImaginedSites, Scenario
 
 PAGE = "http://h.test/"
 
 
-def _order(kind: OrderKind = OrderKind.PAGE) -> Order:
-    return Order(1, kind, PAGE, b"", "h.test", (), 0, 0, 0, 0.0)
+def _task(kind: FetchKind = FetchKind.PAGE) -> FetchTask:
+    return FetchTask(1, kind, PAGE, b"", "h.test", (), 0, 0, 0, 0.0)
 
 
-def _read(content: bytes, kind: OrderKind = OrderKind.PAGE, **headers: str) -> Result:
+def _read(content: bytes, kind: FetchKind = FetchKind.PAGE, **headers: str) -> Result:
     fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
     exchange = Exchange(PAGE, Outcome.OK, status=200, headers=fields, body=content, content=content)
-    return read_answer(_order(kind), exchange, WorkerRules())
+    return read_answer(_task(kind), exchange, WorkerRules())
 
 
 def test_directives_and_preferences_of_a_page_are_read() -> None:
@@ -33,7 +33,7 @@ def test_directives_and_preferences_of_a_page_are_read() -> None:
 
 def test_dates_of_a_sitemap_are_read() -> None:
     xml = b"<urlset><url><loc>http://h.test/1</loc><lastmod>2026-01-02</lastmod></url><url><loc>/2</loc></url></urlset>"
-    result = _read(xml, OrderKind.SITEMAP)
+    result = _read(xml, FetchKind.SITEMAP)
     assert result.lastmods == {url_id("http://h.test/1"): "2026-01-02"}
 
 
@@ -42,15 +42,15 @@ def test_pages_of_a_sitemap_arrive_newest_first() -> None:
     entries = "".join(
         f"<url><loc>http://h.test{path}</loc><lastmod>{date}</lastmod></url>" for path, date in dates.items()
     )
-    result = _read(f"<urlset>{entries}</urlset>".encode(), OrderKind.SITEMAP)
+    result = _read(f"<urlset>{entries}</urlset>".encode(), FetchKind.SITEMAP)
     assert [link.url[13:] for link in result.links] == ["/new", "/old", "/undated", "/other"]
 
 
-def _site(order: Order, _now: float) -> Result | None:
-    if order.kind is not OrderKind.SITEMAP:
+def _site(task: FetchTask, _now: float) -> Result | None:
+    if task.kind is not FetchKind.SITEMAP:
         return None
     links = [link_to("http://h.test/listed")]
-    return Result(order.id, Outcome.OK, status=200, links=links, lastmods={links[0].id: "2026-01-02"})
+    return Result(task.id, Outcome.OK, status=200, links=links, lastmods={links[0].id: "2026-01-02"})
 
 
 def _crawl(*, reads_sitemaps_first: bool = False) -> tuple[Scenario, list[str]]:

@@ -137,6 +137,16 @@ def test_cookies_come_back_to_their_host_and_no_other() -> None:
     assert SECRET not in str(enter.headers)
 
 
+def test_cookies_come_back_to_no_other_port_and_not_in_plain_text(keys: Keys) -> None:
+    rules = AccessRules((AccessRule("*.test", has_cookies=True),), insecure=("site.test",))
+    with guarded_site(tls=keys.context()) as site, guarded_site() as neighbour:
+        site.cookies = [f"session={SECRET}; Path=/"]
+        plain = site.url("site.test").replace("https:", "http:")
+        fetch(rules, site.url("site.test", "/enter"), neighbour.url("site.test"), plain, site.url("site.test"))
+    assert [seen.headers.get("cookie") for seen in site.seen] == [None, f"session={SECRET}"], "in TLS, to this port"
+    assert [seen.headers.get("cookie") for seen in neighbour.seen] == [None]
+
+
 def test_without_a_rule_there_are_no_cookies() -> None:
     with guarded_site() as site:
         site.cookies = ["session=1; Path=/"]

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -402,3 +404,91 @@ def test_a_server_that_cannot_be_is_the_operators_mistake() -> None:
 )
 def test_which_hosts_are_addresses(host: str, address: str | None) -> None:
     assert literal_address(host) == address
+
+
+def test_an_answer_says_nothing_about_other_names() -> None:
+    """A server of one name answers with the address of another one: it may lie about its own name only."""
+
+    class Liar(Zone):
+        def reply(self, query: bytes) -> bytes | None:
+            name, _, question = _question(query)
+            self.asked.append((name, A))
+            other = _name("bank.test") + struct.pack(">HHIH", A, 1, 300, 4) + ip_address("192.0.2.66").packed
+            head = query[:2] + struct.pack(">HHHHH", 0x8180, 1, 1, 0, 1)
+            return head + question + other + other
+
+    async def main() -> None:
+        zone = Liar()
+        async with resolving(zone, Clock()) as resolver:
+            await resolver.resolve("evil.test")
+            before = len(zone.asked)
+            await resolver.resolve("bank.test")
+            assert len(zone.asked) > before, "the answer of another name was remembered"
+
+    run(main)
+
+
+@pytest.mark.parametrize("change", [
+    lambda reply: reply[:2] + struct.pack(">H", 0x8180 | NXDOMAIN) + reply[4:],  # no such name, and its address
+    lambda reply: reply[:20],
+    lambda reply: reply[:-2],
+    lambda reply: reply[:6] + b"\xff\xff" + reply[8:],  # 65,535 records are announced
+    lambda reply: b"\0\0" + reply[2:],  # to another query
+    lambda reply: reply[:12] + b"\xc0\x0c" * 100,  # names that lead to themselves
+    lambda reply: b"",
+])  # fmt: skip
+def test_answers_that_contradict_themselves_have_no_addresses(change: Callable[[bytes], bytes]) -> None:
+    class Torn(Zone):
+        def reply(self, query: bytes) -> bytes | None:
+            whole = super().reply(query)
+            return None if whole is None else change(whole)
+
+    async def main() -> None:
+        zone = Torn()
+        zone.add("a.test", "192.0.2.1")
+        async with resolving(zone, Clock(), deadline_s=0.5) as resolver:
+            answer = await resolver.resolve("a.test")
+            assert answer.addresses == ()
+            assert answer.outcome in (Outcome.DNS_NOT_FOUND, Outcome.DNS_FAILED)
+
+    run(main)
+
+
+@pytest.mark.parametrize("length", [1, 7, 100])
+def test_a_chain_of_aliases_in_one_answer_ends(length: int) -> None:
+    """c-ares follows the aliases that an answer has; none costs a query."""
+
+    class Chain(Zone):
+        def reply(self, query: bytes) -> bytes | None:
+            name, kind, question = _question(query)
+            self.asked.append((name, kind))
+            names = [name, *(f"alias{number}.test" for number in range(length))]
+            records = b""
+            for owner, target in pairwise(names):
+                data = _name(target)
+                records += _name(owner) + struct.pack(">HHIH", CNAME, 1, 300, len(data)) + data
+            records += _name(names[-1]) + struct.pack(">HHIH", A, 1, 300, 4) + ip_address("192.0.2.5").packed
+            return query[:2] + struct.pack(">HHHHH", 0x8180, 1, length + 1, 0, 0) + question + records
+
+    async def main() -> None:
+        zone = Chain()
+        async with resolving(zone, Clock()) as resolver:
+            began = time.process_time()
+            answer = await resolver.resolve("long.test")
+            assert answer.addresses in ((), ("192.0.2.5",))
+            assert len(zone.asked) <= 2
+            assert time.process_time() - began < 0.5
+
+    run(main)
+
+
+def test_of_a_thousand_ipv6_addresses_four_are_kept() -> None:
+    """Over TCP, since they do not fit a datagram: or none, if the server does not speak it."""
+
+    async def main() -> None:
+        zone = Zone()
+        zone.add("many.test", *(f"2606:4700::{number:x}" for number in range(1, 1001)))
+        async with resolving(zone, Clock(), deadline_s=1.0) as resolver:
+            assert len((await resolver.resolve("many.test")).addresses) in (0, 4)
+
+    run(main)

@@ -50,7 +50,7 @@ def test_a_request_on_which_our_code_raises_ends_and_the_next_one_works(scheme: 
         fetcher = Fetcher(
             FetchLimits.from_timeout(5.0),
             Identity("Gossamer/test"),
-            FaultyPolicy(2),  # asked once before the engine begins, then by it
+            FaultyPolicy(2),  # asked once before the client begins, then by it
             time.time,
             on_crash=lambda url, error: crashes.append((url, repr(error))),
         )

@@ -154,7 +154,7 @@ def test_a_request_that_libcurl_would_repeat_by_itself_is_given_back(is_by_libcu
     async def main() -> None:
         async with stage(script) as scene:
             if is_by_libcurl:
-                scene.fetcher._engines["http:"] = scene.fetcher._curl_engine(USUAL)
+                scene.fetcher._clients["http:"] = scene.fetcher._curl_client(USUAL)
             await scene.get()
             done: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
             scene.fetcher.start(FetchRequest(scene.url(), LOOPBACK), done.set_result, sent.append)
@@ -535,3 +535,13 @@ def test_all_time_limits_come_from_one_number() -> None:
 def test_the_file_limit_is_never_lowered() -> None:
     assert raise_file_limit(8) >= 8
     assert raise_file_limit() >= 1024
+
+
+def test_a_request_with_a_limit_of_its_own_ends_then_however_much_has_arrived() -> None:
+    limits = FetchLimits.from_timeout(5.0)
+    started = time.monotonic()
+    script = says(b"HTTP/1.1 200 Fine\r\nContent-Length: 9\r\n\r\nx", stays_open=True)
+    exchange = fetched(script, limits=limits, limit_s=0.3)
+    assert exchange.outcome is Outcome.TIMEOUT
+    assert exchange.error == "no whole answer within 0.3 s, for which the connection was lent"
+    assert 0.3 <= time.monotonic() - started < 4.0

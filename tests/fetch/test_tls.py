@@ -6,6 +6,8 @@ import asyncio
 import ssl
 import time
 import warnings
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import RequestReceived
 
-from gossamer.fetch.http import Fetcher, FetchRequest
+from gossamer.fetch.http import OVERFED, Fetcher, FetchRequest
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.records import Outcome, Truncation
@@ -134,6 +136,110 @@ def test_http_2_is_spoken_over_tls(folder: Path) -> None:
             assert exchange.response_head.startswith(b"HTTP/2 200 \r\n")
             assert exchange.header("content-type") == "text/html"
             assert exchange.request_head.startswith(b"GET / HTTP/1.1\r\nHost: site.test:")
+
+    run(main)
+
+
+def _flood(frames: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    """Answer the second request of a connection with frames that never end; others properly."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = H2Connection(H2Configuration(client_side=False))
+        connection.initiate_connection()
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                for event in connection.receive_data(data):
+                    if not isinstance(event, RequestReceived):
+                        continue
+                    assert event.stream_id is not None
+                    connection.send_headers(event.stream_id, [(":status", "200"), ("content-type", "text/html")])
+                    if event.stream_id == 3:
+                        writer.write(connection.data_to_send())
+                        stream = frames.replace(b"STRM", event.stream_id.to_bytes(4, "big"))
+                        for _ in range(FLOOD_BYTES // len(stream)):
+                            writer.write(stream)
+                            await writer.drain()
+                    connection.send_data(event.stream_id, b"x" * 1000, end_stream=True)
+                writer.write(connection.data_to_send())
+        writer.close()
+
+    return speak
+
+
+FLOOD_BYTES = 400_000_000
+PINGS = b"\x00\x00\x08\x06\x01\x00\x00\x00\x00" + b"12345678"
+PADDING = b"\x00\x01\x00\x00\x08STRM" + b"\xff" + bytes(255)
+
+
+@pytest.mark.parametrize("frames", [PINGS * 1000, PADDING * 100])
+def test_frames_that_belong_to_no_body_count_against_the_cap(folder: Path, frames: bytes) -> None:
+    async def main() -> None:
+        context = server_context(folder, "site")
+        context.set_alpn_protocols(["h2"])
+        server = await asyncio.start_server(_flood(frames), "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        policy = AddressPolicy(allowed_addresses=LOOPBACK)
+        limits = FetchLimits(max_bytes=1_000_000)
+        async with server, Fetcher(limits, IDENTITY, policy, time.time, ca_file=str(folder / "site.pem")) as fetcher:
+            request = FetchRequest(f"https://site.test:{port}/", LOOPBACK)
+            first = await fetcher.fetch(request)
+            assert (first.outcome, len(first.body)) == (Outcome.OK, 1000)
+            began = time.monotonic()
+            exchange = await fetcher.fetch(request)
+            assert (exchange.outcome, exchange.error) == (Outcome.PROTOCOL_ERROR, OVERFED)
+            assert time.monotonic() - began < limits.total_timeout_s / 3
+
+    run(main)
+
+
+def test_many_answers_on_a_connection_beside_a_slow_one_are_no_flood(folder: Path) -> None:
+    """A slow answer is in progress while others on its connection have many times the cap together."""
+    released = asyncio.Event()
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = H2Connection(H2Configuration(client_side=False, header_encoding=False))
+        connection.initiate_connection()
+        slow = 0
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                for event in connection.receive_data(data):
+                    if not isinstance(event, RequestReceived):
+                        continue
+                    assert event.stream_id is not None
+                    connection.send_headers(event.stream_id, [(":status", "200"), ("content-type", "text/html")])
+                    if (b":path", b"/slow") in (event.headers or []):
+                        slow = event.stream_id
+                        continue
+                    for _ in range(3):
+                        connection.send_data(event.stream_id, b"x" * 16_000)
+                    connection.end_stream(event.stream_id)
+                if slow and released.is_set():
+                    connection.send_data(slow, b"late", end_stream=True)
+                    slow = 0
+                writer.write(connection.data_to_send())
+        writer.close()
+
+    async def main() -> None:
+        context = server_context(folder, "site")
+        context.set_alpn_protocols(["h2"])
+        server = await asyncio.start_server(speak, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        policy = AddressPolicy(allowed_addresses=LOOPBACK)
+        limits = FetchLimits(max_bytes=100_000, silence_s=5.0)
+        async with server, Fetcher(limits, IDENTITY, policy, time.time, ca_file=str(folder / "site.pem")) as fetcher:
+            request = FetchRequest(f"https://site.test:{port}/", LOOPBACK)
+            await fetcher.fetch(request)  # one connection, which all share
+            late = asyncio.ensure_future(fetcher.fetch(FetchRequest(f"{request.url}slow", LOOPBACK)))
+            until = time.monotonic() + 1.2
+            fetched = 0
+            while time.monotonic() < until:
+                assert (await fetcher.fetch(request)).outcome is Outcome.OK
+                fetched += 48_000
+            assert fetched > 3 * limits.max_bytes
+            released.set()
+            assert (await fetcher.fetch(request)).outcome is Outcome.OK
+            slow = await late
+            assert (slow.outcome, slow.error, slow.body) == (Outcome.OK, "", b"late")
 
     run(main)
 

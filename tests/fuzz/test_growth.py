@@ -19,7 +19,7 @@ from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.plain.transfer import PlainTransfer
 from gossamer.fetch.transfer import FetchRequest
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome
+from gossamer.model.records import FetchKind, FetchTask, Outcome
 from gossamer.parse.feeds.feeds import parse_feed
 from gossamer.parse.feeds.sitemap import parse_sitemap
 from gossamer.parse.html.html import parse_html
@@ -79,10 +79,10 @@ def page(
     content: bytes, *headers: tuple[str, str], url: str = "http://a.test/", rules: WorkerRules | None = None
 ) -> object:
     """Read an answer as a worker does: everything that is read in a page."""
-    order = Order(1, OrderKind.PAGE, url, b"", "a.test", ("127.0.0.1",), depth=0, hops=0, attempt=0, ordered_at=0.0)
+    task = FetchTask(1, FetchKind.PAGE, url, b"", "a.test", ("127.0.0.1",), depth=0, hops=0, attempt=0, issued_at=0.0)
     headers = headers or (("content-type", "text/html"),)
     exchange = Exchange(url, Outcome.OK, status=200, headers=list(headers), content=content)
-    return read_answer(order, exchange, rules or WorkerRules(), HrefMemo())
+    return read_answer(task, exchange, rules or WorkerRules(), HrefMemo())
 
 
 def xml(content: bytes) -> object:

@@ -18,11 +18,12 @@ from msgspec import Struct
 import gossamer
 from gossamer.core.ledger.catalog import record_of
 from gossamer.core.url.forms import link_to
+from gossamer.core.url.identity import use
 from gossamer.handover.export import documents as ancestry
 from gossamer.handover.export.documents import Ancestry
 from gossamer.handover.export.export import export
 from gossamer.handover.where import selection_from
-from gossamer.model.records import OrderKind, QueuedUrl, Source
+from gossamer.model.records import FetchKind, QueuedUrl, Source
 from gossamer.reading.folder import CrawlReader
 from tests.reading.folders import ledger_of
 from tests.servers.plain_site import Answer, PlainSite, plain_site
@@ -175,6 +176,14 @@ def _queued(url: str, parent: str = "", source: Source = Source.LINK, **fields: 
     return QueuedUrl(url, link.id, link.host, 0, fields.pop("seq", 1), 1, source=source, parent=above, **fields)
 
 
+@pytest.fixture(autouse=True)
+def same_ids(crawled: Site) -> None:
+    """Make ids as the crawl does."""
+    with CrawlReader(crawled.path) as reader:
+        identity = reader.ledger.identity
+    use(identity)
+
+
 def _seed_of(crawled: Site, path: Path, *urls: QueuedUrl) -> str:
     """Return the seed of the last of some URLs that a crawl knows, too."""
     shutil.copytree(crawled.path, path)
@@ -202,7 +211,7 @@ def test_a_sitemap_belongs_to_the_first_page_of_its_host(
         QueuedUrl(seed.url, seed.id, seed.host, 0, 1, 0, source=Source.SEED),
         _queued("http://h.test/later", "http://h.test/sitemap.xml", Source.SITEMAP, seq=2),
         _queued("http://h.test/first", seed.url, seq=3),
-        _queued("http://h.test/sitemap.xml", source=Source.SITEMAP, kind=OrderKind.SITEMAP, seq=4),
+        _queued("http://h.test/sitemap.xml", source=Source.SITEMAP, kind=FetchKind.SITEMAP, seq=4),
         _queued("http://h.test/page", "http://h.test/sitemap.xml", Source.SITEMAP, seq=5),
     ]
     assert _seed_of(crawled, tmp_path / "c", *chain) == seed.url

@@ -188,7 +188,7 @@ def test_a_cell_cannot_be_a_formula(text: str) -> None:
 
 def test_parquet_has_the_columns_of_common_crawl_and_ours(finished: Crawled, tmp_path: Path) -> None:
     table = pq.read_table(exported(finished, "parquet", tmp_path / "pages.parquet"))
-    names = [name for name, _ in COMMON_CRAWL]
+    names = [column.name for column in COMMON_CRAWL]
     assert table.column_names[: len(names)] == names
     assert "text" not in table.column_names
     rows = table.to_pylist()

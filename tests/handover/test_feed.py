@@ -14,7 +14,7 @@ from gossamer.core.ledger.catalog import queued_from
 from gossamer.core.url.forms import host_of, link_to
 from gossamer.handover.export.documents import documents
 from gossamer.handover.export.stored import captures
-from gossamer.handover.feed.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
+from gossamer.handover.feed.feed import CursorFile, FeedEntry, FolderFeed, check_cursor, cursor_from
 from gossamer.model.errors import UsageError
 from gossamer.model.records import ChangeKind
 from gossamer.reading.folder import CrawlReader
@@ -27,7 +27,7 @@ __all__ = ["finished", "small_web"]
 
 def entries(path: Path, after: int = 0) -> list[FeedEntry]:
     with CrawlReader(path) as inspection:
-        return list(Feed(inspection).read(after))
+        return list(FolderFeed(inspection).read(after))
 
 
 def test_every_page_is_in_the_feed_once(finished: Crawled) -> None:
@@ -95,7 +95,7 @@ def test_following_waits_while_the_crawl_runs_and_ends_with_it(finished: Crawled
             owner.release()
 
     with CrawlReader(path) as inspection:
-        feed = Feed(inspection)
+        feed = FolderFeed(inspection)
         owner.lock()
         assert [entry.cursor for entry in feed.follow(last - 3, wait)] == [last - 2, last - 1, last]
     assert waits == [last, last]
@@ -136,7 +136,7 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
 
 def test_a_cursor_of_another_crawl_is_refused(finished: Crawled) -> None:
     with CrawlReader(finished.path) as inspection:
-        feed = Feed(inspection)
+        feed = FolderFeed(inspection)
         check_cursor(feed.last(), feed)
         with pytest.raises(UsageError, match="beyond the last change"):
             check_cursor(feed.last() + 1, feed)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from gossamer.core.url.forms import link_to
 from gossamer.handover.export.documents import PageDocument, PageFacts, Storage, documents
-from gossamer.handover.feed.feed import Feed, FeedEntry
+from gossamer.handover.feed.feed import FeedEntry, FolderFeed
 from gossamer.handover.search.search import FILE_NAME, Hit, SearchIndex, fts_query
-from gossamer.handover.search.search_entries import ChangeFeed, ManyProcesses
+from gossamer.handover.search.search_entries import ManyProcesses, ReadableFeed
 from gossamer.model.errors import UsageError
 from gossamer.model.records import ChangeKind
 from gossamer.parse.text.article import Article
@@ -28,7 +28,7 @@ __all__ = ["finished", "small_web"]
 
 def found(folder: Path, words: str, most: int = 10) -> list[Hit]:
     with CrawlReader(folder) as crawl, SearchIndex(crawl.folder.path) as index:
-        index.update(Feed(crawl))
+        index.update(FolderFeed(crawl, for_search=True))
         return index.search(words, most)
 
 
@@ -40,8 +40,12 @@ def a_document(crawled: Crawled) -> PageDocument:
 class FakeFeed:
     """Pages of our own."""
 
-    def __init__(self, *pages: tuple[str, str, str], op: str = "upsert", noindex: bool = False) -> None:
+    def __init__(
+        self, *pages: tuple[str, str, str], op: str = "upsert", noindex: bool = False, original: str = ""
+    ) -> None:
         self.entries = [_entry(number, *page, op=op, noindex=noindex) for number, page in enumerate(pages, 1)]
+        for entry in self.entries:
+            entry.duplicate_of = original
         self.position = 0
 
     def last(self) -> int:
@@ -87,7 +91,7 @@ def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bo
     return FeedEntry(cursor=number, op=op, url=url, at="", document=document)
 
 
-def searched(tmp_path: Path, feed: ChangeFeed, words: str) -> list[Hit]:
+def searched(tmp_path: Path, feed: ReadableFeed, words: str) -> list[Hit]:
     with SearchIndex(tmp_path) as index:
         index.update(feed)
         return index.search(words)
@@ -102,15 +106,32 @@ def test_a_page_is_found_by_its_words(finished: Crawled) -> None:
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_duplicates_are_left_out(finished: Crawled) -> None:
+def test_pages_that_repeat_each_other_are_one_match_which_names_them(finished: Crawled) -> None:
     with CrawlReader(finished.path) as crawl:
         copies = {d.facts.url: d for d in documents(crawl) if d.facts.duplicate_of}
     assert copies
     for url, document in copies.items():
         words = " ".join(re.findall(r"\w{5,}", document.article.title))
-        urls = [hit.url for hit in found(finished.path, words, 200)]
-        assert url not in urls
-        assert document.facts.duplicate_of in urls
+        hits = found(finished.path, words, 200)
+        original = document.facts.duplicate_of
+        (hit,) = [hit for hit in hits if {url, original} & {hit.url, *hit.copies}]
+        assert {url, original} <= {hit.url, *hit.copies}
+        assert hit.copies_found == len(hit.copies)
+
+
+def test_a_copy_that_was_fetched_first_does_not_hide_the_original(tmp_path: Path) -> None:
+    with SearchIndex(tmp_path) as index:
+        index.update(FakeFeed(("http://mirror/", "T", "the old bridge"), noindex=True))
+        index.update(FakeFeed(("", "", ""), ("http://author/", "T", "the old bridge"), original="http://mirror/"))
+        assert [hit.url for hit in index.search("bridge")] == ["http://author/"], "the mirror is not to be indexed"
+
+
+def test_a_near_copy_does_not_hide_words_that_only_the_original_has(tmp_path: Path) -> None:
+    with SearchIndex(tmp_path) as index:
+        index.update(FakeFeed(("http://mirror/", "T", "the old tunnel")))
+        index.update(FakeFeed(("", "", ""), ("http://author/", "T", "the old bridge"), original="http://mirror/"))
+        assert [(hit.url, hit.copies) for hit in index.search("bridge")] == [("http://author/", [])]
+        assert [(hit.url, hit.copies) for hit in index.search("old")] == [("http://mirror/", ["http://author/"])]
 
 
 def rows_of(folder: Path) -> list[tuple[object, ...]]:
@@ -126,7 +147,7 @@ def test_many_processes_make_the_same_index_as_one(finished: Crawled, tmp_path: 
     for folder in (one, many):
         (folder / FILE_NAME).unlink(missing_ok=True)
         with CrawlReader(folder) as crawl, SearchIndex(folder) as index:
-            feed, seen = Feed(crawl), list[int]()
+            feed, seen = FolderFeed(crawl, for_search=True), list[int]()
             source = ManyProcesses(folder, feed.last(), 2) if folder is many else None
             assert index.update(feed, source, seen.append) == feed.last() == seen[-1]
             assert index.update(feed, ManyProcesses(folder, feed.last(), 2)) == 0
@@ -138,7 +159,7 @@ def test_a_second_search_reads_only_what_is_new(finished: Crawled, tmp_path: Pat
     folder = finished.copied(tmp_path / "copy")
     (folder / FILE_NAME).unlink(missing_ok=True)
     with CrawlReader(folder) as crawl, SearchIndex(folder) as index:
-        feed = Feed(crawl)
+        feed = FolderFeed(crawl, for_search=True)
         assert index.update(feed) == feed.last()
         assert index.update(feed) == 0
         assert index.cursor() == feed.last()

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from gossamer.handover.where import selection_from
 from gossamer.model.errors import UsageError
-from gossamer.model.records import OrderKind, Source, SpamVerdict, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, Source, SpamVerdict, UrlRecord, UrlState
 
 MAY_FIRST = 1_777_593_600.0  # 2026-05-01T00:00:00Z
 
 
 def row(**fields: Any) -> UrlRecord:
-    first = ("http://a.example.co.uk/x", UrlState.DONE, 2, Source.LINK, OrderKind.PAGE, b"", 0, 0, 0, 0, 0.0, 0.0)
+    first = ("http://a.example.co.uk/x", UrlState.DONE, 2, Source.LINK, FetchKind.PAGE, b"", 0, 0, 0, 0, 0.0, 0.0)
     record = UrlRecord(*first)
     for name, value in {"status": 200, "content_type": "text/html", "fetched_at": MAY_FIRST, **fields}.items():
         setattr(record, name, value)
@@ -126,3 +126,9 @@ def test_any_text_is_a_condition_or_a_clear_error(text: str) -> None:
         problem = str(error)
     assert problem.startswith("--where")
     assert "\n" not in problem
+
+
+def test_a_name_of_a_language_is_answered_with_the_form_that_is_right() -> None:
+    with pytest.raises(UsageError, match="'german' is no code of a language; expected language=de,en"):
+        selection_from(["language=german"])
+    assert selection_from(["language=zh-hant,de"]).has_language("de")

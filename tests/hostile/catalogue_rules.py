@@ -87,9 +87,23 @@ async def robots_silence(call: Call) -> None:
 @serves("b09", "b09other")
 @with_robots
 async def robots_elsewhere(call: Call) -> None:
-    if call.path == "/robots.txt":
-        await call.redirect(f"http://b09other.test:{call.port}/rules.txt", status="301 Moved")
+    if call.path == "/robots.txt" and call.host == "b09.test":
+        await call.redirect(f"http://b09other.test:{call.port}/robots.txt", status="301 Moved")
+    elif call.path == "/robots.txt":
+        await call.redirect("/rules.txt")
     elif call.path == "/rules.txt":
+        await call.answer(RULE, kind=TEXT)
+    else:
+        await site(call)
+
+
+@serves("b09victim", "b09forger")
+@with_robots
+async def robots_at_a_forbidden_path(call: Call) -> None:
+    """A robots.txt that redirects to what another host forbids: the request would be made before any page."""
+    if call.path == "/robots.txt" and call.host == "b09forger.test":
+        await call.redirect(f"http://b09victim.test:{call.port}/secret", status="301 Moved")
+    elif call.path == "/robots.txt":
         await call.answer(RULE, kind=TEXT)
     else:
         await site(call)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
 from gossamer.backends.local.ledger import LocalLedger
-from gossamer.core.url.forms import canonical, link_to
+from gossamer.core.url.forms import canonical
 from gossamer.model.records import HostRecord, UrlRecord
 from tests.e2e.program import run, summary_of
 from tests.hostile.catalogue_network import NETWORK
@@ -59,7 +59,7 @@ class Aftermath:
     def find(self, url: str) -> UrlRecord | None:
         address = canonical(url)
         assert address is not None
-        return self._ledger.look_up(link_to(address).id)
+        return self._ledger.look_up(self._ledger.url_id(address))
 
     def rows(self, name: str) -> list[UrlRecord]:
         """Return all rows of a host and its sub-hosts."""

@@ -99,7 +99,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "B06": ("hostile.test_rules:test_b06_robots_in_html_say_nothing",),
     "B07": ("hostile.test_rules:test_b07_a_bomb_of_wildcards",),
     "B08": ("hostile.test_rules:test_b08_robots_that_never_come",),
-    "B09": ("hostile.test_rules:test_b09_robots_elsewhere_count_here",),
+    "B09": (
+        "hostile.test_rules:test_b09_robots_elsewhere_count_here",
+        "hostile.test_rules:test_b09_what_another_host_forbids_is_not_requested_as_a_robots_txt",
+    ),
     "B10": ("hostile.test_rules:test_b10_absurd_delays",),
     "S01": ("hostile.test_rules:test_s01_an_index_that_lists_itself",),
     "S02": ("hostile.test_rules:test_s02_entities_are_not_expanded",),

@@ -34,7 +34,10 @@ def test_counts_are_those_of_the_summary(after: Aftermath) -> None:
     assert by_outcome["evicted"] == summary["evicted"]
     assert by_outcome["held_dropped"] == summary["held_dropped"]
     assert +held == summary["held"]
-    others = {"robots_denied", "held", "held_dropped", "excluded", "links_cut", "links_only", "type_refused"}
+    others = {"robots_denied", "held", "held_dropped", "excluded", "links_only", "type_refused"}
+    others |= {"links_cut", "too_deep", "nofollow", "truncated"}
+    assert by_outcome["truncated"] == summary["cuts"]["truncated_pages"] > 0
+    assert by_outcome["nofollow"] == summary["cuts"].get("nofollow", 0)
     assert sum(urls for outcome, urls in by_outcome.items() if outcome not in others) == summary["dead"] > 0
     assert head["urls"] == sum(line["count"] for line in lines)
     assert head["queued"] == summary["urls_queued"]
@@ -53,12 +56,12 @@ def test_refused_links_are_those_of_the_events_that_were_never_queued(after: Aft
 
 def test_links_beyond_the_limit_per_page_are_listed_with_their_page(after: Aftermath) -> None:
     _, lines = missing(after)
-    capped = {event["parent"]: event["links"] for event in after.events if event["event"] == "links_capped"}
+    capped = {event["url"]: event["links"] for event in after.events if event["event"] == "links_capped"}
     cut: Counter[str] = Counter()
     for line in lines:
         if line["outcome"] == "links_cut":
             assert line["url"]
-            cut[url_id(line["referrer"]).hex()] += line["count"]
+            cut[line["referrer"]] += line["count"]
     assert cut == capped
     assert capped
 

@@ -1,4 +1,4 @@
-"""Redirects (R): one order a hop, under the rules of its own host."""
+"""Redirects (R): one task a hop, under the rules of its own host."""
 
 from __future__ import annotations
 

@@ -75,6 +75,12 @@ def test_b09_robots_elsewhere_count_here(after: Aftermath) -> None:
     assert any(event["host"] == "169.254.169.254" and "blocked" in event["reason"] for event in after.events)
 
 
+def test_b09_what_another_host_forbids_is_not_requested_as_a_robots_txt(after: Aftermath) -> None:
+    assert "/secret" not in paths(after, "b09victim")
+    assert paths(after, "b09forger") == {"/", "/open", "/secret"}, "as if it had no robots.txt"
+    assert [event["reason"] for event in after.told("b09forger", "warning")] == ["robots_elsewhere"]
+
+
 def test_b10_absurd_delays(after: Aftermath) -> None:
     for name in ("b10a", "b10b"):
         assert paths(after, name) == {"/", "/open"}

@@ -13,7 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.core.url.forms import canonical
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.runtime.session.clock import TimeLine
 from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from tests.e2e.program import run
@@ -94,7 +94,7 @@ def test_w08_addresses_are_data(after: Aftermath) -> None:
     assert shown.returncode == 0, shown.stderr
 
 
-ORDER = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+ORDER = FetchTask(1, FetchKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
 
 def read(**headers: str) -> Result:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.cli.cluster.migrate import settle_folder
-from gossamer.cli.cluster.node import own_terms
+from gossamer.control.record import own_terms
+from gossamer.control.settle import settle_folder
 from gossamer.core.ledger import rows
 from gossamer.migration.folder_source import FolderSource
 from gossamer.migration.folder_target import FolderPlan, FolderTarget
@@ -68,7 +68,7 @@ def shared_tables(shared: SharedLedger) -> Tables:
     for lot in ledger_source_of(shared).lots(""):
         for table, key, value in lot.rows:
             found.setdefault(table, {})[key] = value or b""
-        for shard, links in lot.letters:
+        for shard, links in lot.messages:
             found.setdefault("letters", {})[shard.to_bytes(2, "big") + links] = b""
     for node, view in shared.nodes().items():
         if view.totals.fetches:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.cluster.node import own_terms
+from gossamer.control.record import own_terms
 from gossamer.model.errors import UsageError
 from gossamer.model.state import CrawlRecord
 from gossamer.settings.load import merged, to_toml

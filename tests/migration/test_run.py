@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
-from gossamer.cli.cluster.migrate import settle_folder
-from gossamer.cli.cluster.node import own_terms
+from gossamer.control.record import own_terms
+from gossamer.control.settle import settle_folder
 from gossamer.core.ledger import rows
 from gossamer.core.ledger.tables import SEEDS
 from gossamer.core.url.forms import link_to, origin_of
 from gossamer.core.url.identity import host_id, shard_of
-from gossamer.engine.cluster.link_messages import Letter, LinkMessage, encode_letter
+from gossamer.engine.cluster.link_messages import LinkMessage, NodeMessage, encode_message
 from gossamer.foundation import failpoints
 from gossamer.migration import folder_source, folder_target, ledger_source
 from gossamer.migration.checksums import source_parts, sums_of
@@ -29,12 +29,12 @@ from gossamer.migration.parts import ARCHIVES, NODES
 from gossamer.migration.run import Migrated
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.figures import Totals
-from gossamer.model.records import OrderKind, Source, UrlState
+from gossamer.model.records import FetchKind, Source, UrlState
 from gossamer.model.state import ORIGIN_NODE, SeedRecord
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.reading.folder import CrawlReader
 from gossamer.runtime.cluster.seat import check_terms
-from gossamer.verify.agreement import check_agreement
+from gossamer.verify.checks import find_problems
 from tests.migration.crawls import (
     NOW,
     Tables,
@@ -135,10 +135,8 @@ def with_same_place(found: Tables) -> Tables:
 
 def faulty_row(shared: MemorySharedLedger, table: str) -> tuple[dict[bytes, bytes], bytes]:
     """Return a table of a shard that has rows, and the key of one."""
-    for tables_of_shard in shared._state.rows.values():
-        if tables_of_shard[table]:
-            return tables_of_shard[table], next(iter(tables_of_shard[table]))
-    raise AssertionError(table)
+    found = max((tables[table] for tables in shared._state.rows.values()), key=len)
+    return found, next(iter(found))
 
 
 @pytest.mark.parametrize("table", ["urls", "queue", "hosts", "domains", "robots", "changes", "shards"])
@@ -159,7 +157,8 @@ def test_a_row_that_is_different_in_the_copy_is_found(stopped: Crawled, table: s
     ledger = memory_ledger()
     assert dies(partial(to_ledger, stopped.path, ledger), "before_end", 1)
     found, key = faulty_row(ledger, table)
-    other = next(value for value in found.values() if value != found[key]) if len(found) > 1 else b""
+    others = (value for rows_of_shard in ledger._state.rows.values() for value in rows_of_shard[table].values())
+    other = next((value for value in others if value != found[key]), b"")
     found[key] = other or rows.encode(replace(rows.decode_shard(found[key]), next_seq=999_999))
     done = to_ledger(stopped.path, ledger)
     assert done.differences == [f"{table}: {len(shared_tables(ledger)[table])} rows, but not all of them are the same"]
@@ -275,7 +274,7 @@ def test_a_crawl_moves_between_ledgers(stopped: Crawled) -> None:  # noqa: F811
     one.leave(node)
     assert between(one, two).is_complete
     assert shared_tables(two) == shared_tables(one)
-    assert list(two.letters([7])) == [(7, b"first"), (7, b"second")]
+    assert list(two.messages([7])) == [(7, b"first"), (7, b"second")]
     assert not any(view.is_live for view in two.nodes().values())
     assert all(two.ownership(shard) is None for shard in (0, 7, 4095))
 
@@ -307,14 +306,14 @@ def test_links_between_nodes_are_queued_in_the_folder(stopped: Crawled, tmp_path
     record = ledger.record()
     assert record is not None
     found = link_to(f"{origin_of(record.scope[0])}/on-its-way")
-    message = LinkMessage(found.url, 1, Source.LINK, OrderKind.PAGE, parent=link_to(record.scope[0]).id)
+    message = LinkMessage(found.url, 1, Source.LINK, FetchKind.PAGE, parent=link_to(record.scope[0]).id)
     node, shard = NodeId("a", "1"), shard_of(found.id)
     ledger.join(node, "", 60.0)
-    ledger.commit(node, Commit(1, Totals(fetches=1), links={shard: encode_letter(Letter([message]))}))
+    ledger.commit(node, Commit(1, Totals(fetches=1), links={shard: encode_message(NodeMessage([message]))}))
     ledger.leave(node)
     with pytest.raises(GossamerError, match="events cannot be reached"):
         to_folder(ledger, tmp_path / "none")
-    for times in (1, 2, 3):  # the second time it dies after the letters were delivered
+    for times in (1, 2, 3):  # the second time it dies after the messages were delivered
         folder = tmp_path / str(times)
         attempt = partial(to_folder, ledger, folder, allows_missing=True)
         assert dies(attempt, "before_end", times) == (times < 3)
@@ -330,7 +329,7 @@ def test_links_between_nodes_are_queued_in_the_folder(stopped: Crawled, tmp_path
             queued = crawl.ledger.read_queue(host_id(found.host), None, 10_000)
             assert host.queued == len(queued)
             assert found.url in {each.url for each in queued}
-    assert list(ledger.letters([shard])), "the source stays as it is"
+    assert list(ledger.messages([shard])), "the source stays as it is"
 
 
 def test_what_a_killed_node_had_not_committed_is_left_out(stopped: Crawled, tmp_path: Path) -> None:  # noqa: F811
@@ -346,4 +345,4 @@ def test_what_a_killed_node_had_not_committed_is_left_out(stopped: Crawled, tmp_
     assert left.read_bytes() == whole + whole, "the source stays as it is"
     assert (tmp_path / "two" / "archive" / last.name).read_bytes() == whole
     with CrawlReader(tmp_path / "two") as crawl:
-        assert check_agreement(crawl.folders, crawl.ledger, is_running=False).problems == []
+        assert find_problems(crawl).problems == []

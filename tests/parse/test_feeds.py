@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gossamer.parse.feeds.feed_type import ATOM, RSS, feed_type
-from gossamer.parse.feeds.feeds import MAX_FEED_BYTES, MAX_FEED_ENTRIES, Feed, FeedEntry, parse_feed
+from gossamer.parse.feeds.feeds import MAX_FEED_BYTES, MAX_FEED_ENTRIES, ParsedEntry, ParsedFeed, parse_feed
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC).timestamp()
 URL = "https://news.test/feeds/all.xml"
@@ -17,7 +17,7 @@ FEB_5 = datetime(2024, 2, 5, 12, tzinfo=UTC).timestamp()
 FEB_6 = datetime(2024, 2, 6, tzinfo=UTC).timestamp()
 
 
-def parse(content: bytes | str, charset: str = "") -> Feed:
+def parse(content: bytes | str, charset: str = "") -> ParsedFeed:
     return parse_feed(content.encode() if isinstance(content, str) else content, URL, NOW, charset)
 
 
@@ -41,7 +41,10 @@ def atom(inner: str, attributes: str = "") -> str:
     return f"<feed xmlns='http://www.w3.org/2005/Atom' {attributes}><title>t</title>{inner}</feed>"
 
 
-EXPECTED = [FeedEntry("https://news.test/a", FEB_5, FEB_5, "1"), FeedEntry("https://news.test/b", FEB_6, FEB_6, "2")]
+EXPECTED = [
+    ParsedEntry("https://news.test/a", FEB_5, FEB_5, "1"),
+    ParsedEntry("https://news.test/b", FEB_6, FEB_6, "2"),
+]
 SAMPLES = {
     "rss 2.0": rss(
         item(
@@ -106,7 +109,7 @@ def test_the_later_time_is_that_of_the_change() -> None:
 def test_what_is_within_other_elements_of_an_entry_is_not_its_own() -> None:
     source = "<source><id>9</id><link href='/source'/><updated>2024-02-06</updated></source>"
     entry = atom(f"<entry>{source}<id>1</id><link href='/a'/><updated>2024-02-05T12:00:00Z</updated></entry>")
-    assert parse(entry).entries == [FeedEntry("https://news.test/a", FEB_5, 0.0, "1")]
+    assert parse(entry).entries == [ParsedEntry("https://news.test/a", FEB_5, 0.0, "1")]
 
 
 def test_relative_links_are_resolved() -> None:

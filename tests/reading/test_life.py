@@ -12,7 +12,7 @@ from gossamer.core.ledger.tables import BACKLOG
 from gossamer.core.links.scope import Reach, Scope
 from gossamer.core.url.forms import link_to
 from gossamer.model.events import EventName
-from gossamer.model.records import HostRecord, OrderKind, QueuedUrl, RobotsRecord, Source, UrlState
+from gossamer.model.records import FetchKind, HostRecord, QueuedUrl, RobotsRecord, Source, UrlState
 from gossamer.model.state import LinkBatch
 from gossamer.reading.why.life import Life, LifeSource, life_of
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario
@@ -78,7 +78,7 @@ def test_it_waits_for_a_parked_host_and_for_the_crawl(ledger: MemoryLedger, tmp_
 
 def test_a_link_in_the_backlog_of_a_long_page_is_found(ledger: MemoryLedger, tmp_path: Path) -> None:
     waiting, seed = link_to("http://a.test/waits"), link_to("http://a.test/")
-    batch = LinkBatch(seed.id, 0, [link_to("http://a.test/other"), waiting], 1, Source.LINK, OrderKind.PAGE, seed.url)
+    batch = LinkBatch(seed.id, 0, [link_to("http://a.test/other"), waiting], 1, Source.LINK, FetchKind.PAGE, seed.url)
     ledger.put_record(BACKLOG, batch)
     ledger.commit()
     life = _life(ledger, waiting.url, tmp_path)
@@ -98,8 +98,8 @@ def test_a_link_that_waits_because_its_page_s_address_led_to_many_hosts_is_found
     driver.run(until=START + 2)
     assert isinstance(scenario.ledger, MemoryLedger)
     assert _life(scenario.ledger, "http://new19.test/", tmp_path).held_back == (
-        "by the max hosts per address rule: pages at the address of http://hub.test/ led to very many new hosts; "
-        "until more of these have answered, or nothing else is to be done"
+        "by the max hosts per address rule: pages of one domain at the address of http://hub.test/ led to very "
+        "many new hosts; until more of these have answered, or nothing else is to be done"
     )
     assert not _life(scenario.ledger, "http://new20.test/", tmp_path).held_back
 

@@ -1,4 +1,4 @@
-"""Each order counts once, whatever the event files repeat or tear."""
+"""Each task counts once, whatever the event files repeat or tear."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def _figures(folder: Path) -> EventFigures:
     return figures
 
 
-def test_an_order_recorded_twice_in_a_run_counts_once(tmp_path: Path) -> None:
+def test_a_task_recorded_twice_in_a_run_counts_once(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [_page(1), _page(2), _page(1)])
     assert _figures(tmp_path).requests == 2
 
 
-def test_the_same_order_id_in_another_run_is_another_order(tmp_path: Path) -> None:
+def test_the_same_task_id_in_another_run_is_another_task(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [_page(1, url="http://a.test/x")])
     write_events(tmp_path, "b", [_page(1, at=9.0, sent_at=9.5, url="http://a.test/y")])
     figures = _figures(tmp_path)
@@ -53,7 +53,7 @@ def test_a_page_recorded_by_a_killed_run_and_again_on_recovery_counts_once(tmp_p
     assert _figures(tmp_path).requests == 2
 
 
-def test_a_duplicate_event_does_not_hide_its_order(tmp_path: Path) -> None:
+def test_a_duplicate_event_does_not_hide_its_task(tmp_path: Path) -> None:
     write_events(tmp_path, "a", [event(EventName.DUPLICATE, order=1), _page(1)])
     assert _figures(tmp_path).requests == 1
 

@@ -191,7 +191,7 @@ def test_no_host_bounds_the_time_of_a_crawl_beyond_its_own(finished: Crawled, st
 
 
 def test_a_warning_has_the_time_when_it_was_given(tmp_path: Path) -> None:
-    died = "worker 1 was killed by SIGKILL; orders that return to the queue: 2"
+    died = "worker 1 was killed by SIGKILL; tasks that return to the queue: 2"
     write_events(
         tmp_path / "events",
         "a",

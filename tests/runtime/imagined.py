@@ -8,18 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LocalLedger
+from gossamer.core.url.forms import link_to
 from gossamer.engine.crawl import Crawl
+from gossamer.engine.event_emitter import EventEmitter
 from gossamer.model.errors import GossamerError
 from gossamer.model.events import Event
-from gossamer.model.records import Order, Result
+from gossamer.model.records import FetchTask, Result
 from gossamer.ports import Row, SealedChanges
 from gossamer.runtime.hub.config import CommitTargets, HubLimits
 from gossamer.runtime.hub.hub import Hub
 from gossamer.runtime.hub.observer import HubObserver, OnResult
+from gossamer.runtime.hub.run import Run
+from gossamer.runtime.session.control import Control, Controlled
+from gossamer.runtime.session.opt_out import OptOutFile, OptOutWatch
 from gossamer.runtime.workers.addresses import AddressAnswer, OnAnswer
 from gossamer.runtime.workers.channel import HubListener
-from gossamer.runtime.workers.messages import Report
+from gossamer.runtime.workers.messages import WorkerReport
+from gossamer.settings.model import Settings
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario
 
 
@@ -31,9 +38,9 @@ class ImaginedChannel:
     ) -> None:
         self.number = number
         self._deadly = deadly
-        self.started: list[Order] = []
+        self.started: list[FetchTask] = []
         self.archived: list[Result] = []  # and not reported yet
-        self.final: list[int] = []  # orders whose links need not be sent again
+        self.final: list[int] = []  # tasks whose links need not be sent again
         self.is_closed = False
         self.close_error: Exception | None = None
         self._web = web
@@ -41,22 +48,22 @@ class ImaginedChannel:
         self._journal = journal
         self._timers: list[asyncio.TimerHandle] = []
         self._is_stuck = False
-        self._read = 0  # the order whose answer is being read
+        self._read = 0  # the task whose answer is being read
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
 
-    def start(self, orders: Sequence[Order]) -> None:
-        for order in orders:
-            self.started.append(order)
+    def start(self, tasks: Sequence[FetchTask]) -> None:
+        for task in tasks:
+            self.started.append(task)
             now = START + self._loop.time()
-            answer = self._web.answer(order, now)
+            answer = self._web.answer(task, now)
             result = answer.result
             result.sent_at, result.finished_at = now + answer.sent_after_s, now + answer.done_after_s
             result.requests_sent = 1
-            if order.report_sent:
-                self._later(answer.sent_after_s, self._listener.on_sent, order.id, result.sent_at)
-            self._later(answer.done_after_s, self._crash if order.url in self._deadly else self._end, result)
+            if task.report_sent:
+                self._later(answer.sent_after_s, self._listener.on_sent, task.id, result.sent_at)
+            self._later(answer.done_after_s, self._crash if task.url in self._deadly else self._end, result)
 
     def _later(self, after_s: float, function: Callable[..., None], *args: Any) -> None:
         self._timers.append(self._loop.call_later(after_s, function, *args))
@@ -68,7 +75,7 @@ class ImaginedChannel:
             self._listener.on_result(result)
 
     def _crash(self, result: Result) -> None:
-        self._read = result.order_id
+        self._read = result.task_id
         self.die()
 
     def reading(self) -> list[int]:
@@ -79,7 +86,7 @@ class ImaginedChannel:
         self._is_stuck = True
 
     def lose_all(self) -> None:
-        """Forget what was ordered so far, without a trace; later orders are carried out."""
+        """Forget what was asked so far, without a trace; later tasks are carried out."""
         for timer in self._timers:
             timer.cancel()
 
@@ -98,19 +105,19 @@ class ImaginedChannel:
             timer.cancel()
         self._loop.call_soon(self._listener.on_lost, self.number, cause)
 
-    def mark_links_final(self, order_id: int) -> None:
-        self.final.append(order_id)
+    def mark_links_final(self, task_id: int) -> None:
+        self.final.append(task_id)
 
     async def sync(self) -> None:
         self._journal.append(f"sync {self.number}")
 
-    async def close(self) -> Report | None:
+    async def close(self) -> WorkerReport | None:
         for timer in self._timers:
             timer.cancel()
         self.is_closed = True
         if self.close_error is not None:
             raise self.close_error
-        return Report(cpu_seconds=1.0, stall_p99_ms=2.0, stall_max_ms=9.0, core_wait_p99_ms=3.0)
+        return WorkerReport(cpu_seconds=1.0, stall_p99_ms=2.0, stall_max_ms=9.0, core_wait_p99_ms=3.0)
 
 
 @dataclass(slots=True)
@@ -160,13 +167,6 @@ class JournalLedger:
     def seal(self) -> JournalCommit:
         self.journal.append("seal")
         return JournalCommit(self.ledger.seal(), self)
-
-    def commit(self) -> None:
-        self.ledger.commit()
-        self.journal.append("commit")
-
-    def pending_count(self) -> int:
-        return self.ledger.pending_count()
 
 
 @dataclass(slots=True)
@@ -231,8 +231,9 @@ class HubRun:
         self.log = JournalLedger(self.ledger, self.journal)
         self.crawl: Crawl = Scenario(web, seeds, ledger=self.ledger, events=self.events, **scenario).prepare()[0]
         self.workers = ImaginedWorkers(web, self.journal)
+        self.run_state = Run(hub_limits or HubLimits())
         self.hub = Hub(
-            hub_limits or HubLimits(),
+            self.run_state,
             crawl=self.crawl,
             targets=CommitTargets(self.log, JournalSink(self.journal, self.events)),
             workers=self.workers,
@@ -240,6 +241,17 @@ class HubRun:
             now=self.now,
             observer=HubObserver(on_result, lambda rule, text: self.warnings.append(f"{rule}: {text}")),
         )
+        settings = Settings(max_time=self.run_state.limits.max_time_s, connections=self.run_state.limits.connections)
+        opt_outs = OptOutWatch(OptOutFile(folder / "blocked.txt"), self.run_state.submit)
+        emitter = EventEmitter(self.events.append, START)
+        parts = (self.run_state, self.hub, self.crawl, self.ledger, CrawlFolder(folder), opt_outs, emitter, self.now)
+        self.control = Control(settings, Controlled(*parts, self._add_seeds, self._reread, lambda: None))
+
+    def _add_seeds(self, lines: Sequence[str], meta: bytes) -> int:
+        return self.crawl.add_seeds([link_to(line) for line in lines], self.now(), meta=meta)
+
+    async def _reread(self) -> None:
+        """There is no archive that could be read again."""
 
     @staticmethod
     def now() -> float:
@@ -248,7 +260,7 @@ class HubRun:
 
     async def run(self) -> str:
         """Crawl to the end; return why it ended."""
-        return await self.hub.run()
+        return await self.hub.run(self.control.apply)
 
     def later(self, after_s: float, function: Callable[..., object], *args: Any) -> None:
         """Call a function when so much time has passed."""
@@ -260,5 +272,5 @@ class HubRun:
 
     def pages(self) -> list[str]:
         """Return the URLs of the pages that were asked for, in order of the workers and of time."""
-        orders = [order for channel in self.workers.channels for order in channel.started]
-        return [order.url for order in orders if not order.url.endswith("/robots.txt")]
+        tasks = [task for channel in self.workers.channels for task in channel.started]
+        return [task.url for task in tasks if not task.url.endswith("/robots.txt")]

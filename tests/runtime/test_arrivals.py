@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome
+from gossamer.model.records import FetchKind, FetchTask, Outcome
 from gossamer.runtime.workers.worker import Arrivals
 
 
@@ -12,12 +12,12 @@ def _arrived(*addresses: str) -> list[str]:
     arrivals, numbers = Arrivals(), dict.fromkeys(addresses, 0)
     for address in addresses:
         numbers[address] += 1
-        order = Order(numbers[address], OrderKind.PAGE, "", b"", "", (address,), 0, 0, 0, 0.0)
-        arrivals.add(order, Exchange("", Outcome.OK, address=address))
+        task = FetchTask(numbers[address], FetchKind.PAGE, "", b"", "", (address,), 0, 0, 0, 0.0)
+        arrivals.add(task, Exchange("", Outcome.OK, address=address))
     taken = []
     while arrivals:
-        order, exchange = arrivals.take()
-        taken.append(f"{exchange.address}{order.id}")
+        task, exchange = arrivals.take()
+        taken.append(f"{exchange.address}{task.id}")
     return taken
 
 
@@ -32,3 +32,11 @@ def test_an_address_with_very_many_does_not_delay_the_others() -> None:
 def test_none_is_lost() -> None:
     addresses = [str(number * 7 % 5) for number in range(100)]
     assert sorted(_arrived(*addresses)) == sorted(f"{address}{n}" for address in "01234" for n in range(1, 21))
+
+
+def test_a_domain_with_very_many_does_not_delay_others_at_its_address() -> None:
+    arrivals = Arrivals()
+    for number, host in enumerate(["a.farm.test", "b.farm.test", "c.farm.test", "honest.test", "d.farm.test"]):
+        task = FetchTask(number, FetchKind.PAGE, "", b"", host, ("10.0.0.1",), 0, 0, 0, 0.0)
+        arrivals.add(task, Exchange("", Outcome.OK, address="10.0.0.1"))
+    assert [arrivals.take()[0].host for _ in range(3)] == ["a.farm.test", "honest.test", "b.farm.test"]

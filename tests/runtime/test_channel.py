@@ -22,7 +22,7 @@ from gossamer.core.url.forms import link_to
 from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.model.errors import DiskFullError, GossamerError
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.runtime.session.clock import TimeLine
 from gossamer.runtime.stores.sinks import SinkConfig
 from gossamer.runtime.watch.crash import Crash
@@ -51,8 +51,8 @@ class Hub:
         self.results.append(result)
         self.changed.set()
 
-    def on_sent(self, order_id: int, sent_at: float) -> None:
-        self.sent.append(order_id)
+    def on_sent(self, task_id: int, sent_at: float) -> None:
+        self.sent.append(task_id)
 
     def on_failure(self, error: GossamerError) -> None:
         self.failures.append(error)
@@ -103,9 +103,9 @@ def closed_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def order(number: int, port: int) -> Order:
+def task(number: int, port: int) -> FetchTask:
     url = f"http://a.test:{port}/{number}"
-    return Order(number, OrderKind.PAGE, url, link_to(url).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+    return FetchTask(number, FetchKind.PAGE, url, link_to(url).id, "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
 
 def run(main: Callable[[Hub], Awaitable[None]]) -> None:
@@ -158,7 +158,7 @@ def test_a_channel_reports_in_order_what_arrives_in_pieces(tmp_path: Path) -> No
             size = source.randint(1, 20)
             channel.data_received(data[:size])
             data = data[size:]
-        assert [result.order_id for result in hub.results] == [1, 2]
+        assert [result.task_id for result in hub.results] == [1, 2]
         assert hub.sent == [3]
         assert [type(failure) for failure in hub.failures] == [DiskFullError]
 
@@ -177,7 +177,7 @@ def test_a_message_that_only_hubs_send_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["local", "process"])
-def test_every_order_has_one_result_and_the_files_are_finished(tmp_path: Path, kind: str) -> None:
+def test_every_task_has_one_result_and_the_files_are_finished(tmp_path: Path, kind: str) -> None:
     async def main(hub: Hub) -> None:
         channel: Channel
         if kind == "local":
@@ -186,12 +186,12 @@ def test_every_order_has_one_result_and_the_files_are_finished(tmp_path: Path, k
             channel = process(tmp_path, hub)
         await channel.open()
         async with Answering() as port:
-            channel.start([order(1, port), order(2, port)])
-            channel.start([order(3, closed_port())])
+            channel.start([task(1, port), task(2, port)])
+            channel.start([task(3, closed_port())])
             await hub.until(lambda: len(hub.results) == 3)
             await channel.sync()
             report = await channel.close()
-        outcomes = {result.order_id: result.outcome for result in hub.results}
+        outcomes = {result.task_id: result.outcome for result in hub.results}
         assert outcomes == {1: Outcome.OK, 2: Outcome.OK, 3: Outcome.CONNECT_FAILED}
         (path,) = (tmp_path / "archive").iterdir()
         assert path.name.endswith("-03-00000.warc.gz")
@@ -241,7 +241,7 @@ def test_a_process_that_dies_is_reported_once_and_nobody_waits_for_it(tmp_path: 
         os.kill(channel.pid, signal.SIGKILL)
         await syncing
         await hub.until(lambda: hub.lost)
-        channel.start([order(1, 1)])
+        channel.start([task(1, 1)])
         channel.mark_links_final(1)
         await channel.sync()
         assert await channel.close() is None
@@ -263,7 +263,7 @@ def test_a_dead_process_leaves_behind_which_answer_it_was_reading(
             channel = process(tmp_path, hub)
             await channel.open()
             assert channel.reading() == []
-            channel.start([order(number, port) for number in (5, 6, 7)])
+            channel.start([task(number, port) for number in (5, 6, 7)])
             await hub.until(lambda: hub.lost)
             assert 7 in channel.reading()  # an earlier big one may still be read in its thread
 
@@ -366,7 +366,7 @@ def test_a_process_whose_hub_is_gone_ends_and_leaves_its_file_open(tmp_path: Pat
         channel = process(tmp_path, hub)
         await channel.open()
         async with Answering() as port:
-            channel.start([order(1, port)])
+            channel.start([task(1, port)])
             await hub.until(lambda: hub.results)
         assert channel._transport is not None
         channel._transport.close()

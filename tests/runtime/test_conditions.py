@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import resource
 import time
 import tracemalloc
@@ -45,10 +46,14 @@ class Watch:
         """Look once per second; by default a crawl in which everything is well."""
         for _ in range(seconds):
             self.second += 1
-            totals = changes.get("totals", Totals(fetches=10 * self.second, pages=10 * self.second))
+            totals = changes.get("totals", self._totals(10 * self.second))
             figures = replace(BUSY, **{**changes, "totals": totals, "run_seconds": float(self.second)})
             self.gauges.update(figures, machine)
             self.conditions.look(figures, machine)
+
+    @staticmethod
+    def _totals(number: int) -> Totals:
+        return Totals(fetches=number, pages=number, urls_seen=number)
 
     def rules(self) -> list[str]:
         """Return the names of the warnings so far; each is an event and a line on stderr."""
@@ -111,9 +116,21 @@ def test_errors_over_5_percent_of_the_last_fetches_are_reported_once(watch: Watc
         fetch(50, 0)
         fetch(20, 2)
     assert watch.rules() == ["error_rate"], "it has not ended meanwhile"
-    fetch(70, 0)
+    fetch(100, 0)
     fetch(20, 2)
     assert watch.rules() == ["error_rate", "error_rate"]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.03, 0.05, 0.07])
+@pytest.mark.parametrize("per_second", [1, 20])
+def test_a_steady_share_of_errors_is_one_warning_at_most(watch: Watch, share: float, per_second: int) -> None:
+    chance = random.Random(1)
+    totals = Totals()
+    for _ in range(40_000 // per_second if per_second > 1 else 8_000):
+        totals.fetches += per_second
+        totals.errors += sum(chance.random() < share for _ in range(per_second))
+        watch.passes(1, totals=replace(totals))
+    assert watch.rules().count("error_rate") <= 1
 
 
 def test_few_fetches_are_not_judged(watch: Watch) -> None:
@@ -142,6 +159,20 @@ def test_a_condition_that_has_hardly_ended_has_not_ended(watch: Watch) -> None:
 def test_a_crawl_near_its_goal_does_not_starve(watch: Watch) -> None:
     watch.passes(100, max_pages=100, totals=Totals(pages=95), urls_queued=3, in_flight=0, hosts={})
     assert watch.rules() == []
+
+
+def test_a_crawl_that_is_nearly_done_does_not_starve(watch: Watch) -> None:
+    for second in range(300):  # a URL is fetched every second, and the last pages name few new ones
+        totals = Totals(fetches=1000 + second, pages=1000 + second, urls_seen=1300 + second // 10)
+        watch.passes(1, totals=totals, urls_queued=300 - second, in_flight=1)
+    assert watch.rules() == []
+
+
+def test_a_crawl_that_finds_as_few_urls_as_it_fetches_starves(watch: Watch) -> None:
+    for second in range(60):
+        totals = Totals(fetches=1000 + second, pages=1000 + second, urls_seen=1007 + second)
+        watch.passes(1, totals=totals, urls_queued=7, in_flight=1)
+    assert watch.rules() == ["frontier_starving"]
 
 
 def test_a_crawl_that_waits_politely_does_not_stall(watch: Watch) -> None:

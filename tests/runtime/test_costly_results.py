@@ -28,7 +28,7 @@ class Clock:
         return self._slices % SLICES == 0
 
     def complete(self, result: Result) -> None:
-        self.completed.append((result.order_id, asyncio.get_running_loop().time()))
+        self.completed.append((result.task_id, asyncio.get_running_loop().time()))
 
     def __call__(self) -> float:
         return self.now

@@ -2,16 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec import Struct
-
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.fetch.names.dns import Resolver
 from gossamer.model.figures import Figures, RunState, Totals
 from gossamer.model.records import Outcome
 from gossamer.ports.page_sink import Volume
 from gossamer.runtime.hub.config import HubLimits
+from gossamer.runtime.hub.run import Run
 from gossamer.runtime.hub.stats import HubStats
-from gossamer.runtime.session.pauses import Pauses
 from gossamer.runtime.stores.store_stats import StoreStats
 from gossamer.runtime.watch.crash import CrashFile
 from gossamer.runtime.watch.figures_source import FiguresSource, RunMeasures, RunSources
@@ -21,17 +19,6 @@ from gossamer.runtime.watch.vitals import StallProbe
 from gossamer.runtime.watch.warning_log import WarningLog
 from gossamer.telemetry.bound_by import LoadLimits
 from tests.engine.test_crawl import NOW, Bench
-
-
-class PausedHub(Struct):
-    stats: HubStats
-    pauses: Pauses
-    state: RunState = RunState.PAUSED
-    limits: HubLimits = HubLimits(max_time_s=100.0)
-
-    @staticmethod
-    def active_s(now: float) -> float:
-        return now - NOW
 
 
 class TwoWorkers:
@@ -53,7 +40,10 @@ class Sources:
         self.warnings = WarningLog(EventEmitter(lambda _: None, 0.0), CrashFile(Path("crawl")), now)
         self.stats = stats or HubStats()
         parts = self.gauges, self.warnings, Resolver(now), self.stores, TwoWorkers()
-        sources = RunSources(PausedHub(self.stats, Pauses()), StallProbe(), *parts)
+        run = Run(HubLimits(max_time_s=100.0))
+        run.stats = self.stats
+        run.begin(lambda *_: None, lambda: None, NOW)
+        sources = RunSources(run, StallProbe(), *parts)
         measures = RunMeasures(
             out="crawl",
             started_at=NOW,
@@ -71,14 +61,14 @@ def test_figures_show_totals_queue_and_flight_of_the_moment() -> None:
     figures = Sources(bench).figures.read()
     assert (figures.totals.fetches, figures.urls_queued, figures.in_flight) == (2, 3, 2)
     assert figures.hosts["busy"] == 2
-    assert (figures.state, figures.finished, figures.run_seconds) == (RunState.PAUSED, "running", 1.0)
+    assert (figures.state, figures.finished, figures.run_seconds) == (RunState.RUNNING, "running", 1.0)
     bench.end(first)
     assert figures.totals.fetches == 2, "a snapshot does not change"
 
 
 def test_at_the_end_parked_urls_and_commit_times_are_known() -> None:
     bench = Bench("http://a.test/0")
-    bench.crawl.orders(bench.now)
+    bench.crawl.tasks(bench.now)
     bench.crawl.take_resolves()
     bench.crawl.fail_address("a.test", Outcome.DNS_FAILED, "no answer", bench.now)
     stats = HubStats(commits=4, commit_s=[0.004, 0.001, 0.003, 0.002], worker_deaths=1)

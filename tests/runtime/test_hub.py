@@ -13,12 +13,12 @@ import pytest
 
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.url.forms import host_of, link_to
+from gossamer.model.commands import Stop
 from gossamer.model.errors import DiskFullError, GossamerError
 from gossamer.model.events import EventName
 from gossamer.model.figures import RunState
-from gossamer.model.records import Order, Outcome, Result, UrlState
+from gossamer.model.records import FetchTask, Outcome, Result, UrlState
 from gossamer.runtime.hub.config import HubLimits
-from gossamer.runtime.hub.control import Stop
 from gossamer.runtime.hub.hub import GRACE_S, MAX_WORKER_DEATHS
 from gossamer.sim.scenarios import many_hosts
 
@@ -50,7 +50,7 @@ def rows(run: HubRun) -> Counter[UrlState]:
     return Counter(row.state for _, row in run.ledger.urls())
 
 
-# -- orders -----------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -68,12 +68,12 @@ def test_a_host_stays_with_its_worker_while_the_load_is_small(tmp_path: Path) ->
     run = prepared(tmp_path, workers=3)
     crawled(run)
     for host in map(host_of, SEEDS):
-        serving = [channel for channel in run.workers.channels if any(order.host == host for order in channel.started)]
+        serving = [channel for channel in run.workers.channels if any(task.host == host for task in channel.started)]
         assert len(serving) == 1
 
 
 def test_a_worker_with_much_to_do_shares_it(tmp_path: Path) -> None:
-    """All orders of one host, which may be asked for as much as one likes."""
+    """All tasks of one host, which may be asked for as much as one likes."""
     web = many_hosts(1, 400, fanout=400, latency_s=5.0)
     limits = FrontierLimits(address_connections=200)
     hub_limits = HubLimits(workers=2)
@@ -101,12 +101,12 @@ def test_a_result_that_nobody_waits_for_is_ignored(tmp_path: Path) -> None:
 def test_every_result_is_observed_after_the_engine_has_completed_it(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def on_result(order: Order, _result: Result) -> None:
-        if not order.url.endswith("/robots.txt"):
-            row = run.ledger.look_up(link_to(order.url).id)
+    def on_result(task: FetchTask, _result: Result) -> None:
+        if not task.url.endswith("/robots.txt"):
+            row = run.ledger.look_up(link_to(task.url).id)
             assert row is not None
             assert row.state is UrlState.DONE
-            seen.append(order.url)
+            seen.append(task.url)
 
     run = prepared(tmp_path, on_result=on_result)
     crawled(run)
@@ -122,11 +122,11 @@ def test_the_time_limit_ends_a_crawl_and_the_rest_stays_queued(tmp_path: Path) -
 
 def test_the_state_says_what_the_crawl_is_doing(tmp_path: Path) -> None:
     run = prepared(tmp_path, traits={"latency_s": 3.0})
-    states = [run.hub.state]
+    states = [run.run_state.state]
     steps = [
-        (1.0, lambda: states.append(run.hub.state)),
-        (1.5, lambda: run.hub.submit(Stop("signal"))),
-        (2.5, lambda: states.append(run.hub.state)),
+        (1.0, lambda: states.append(run.run_state.state)),
+        (1.5, lambda: run.run_state.submit(Stop("signal"))),
+        (2.5, lambda: states.append(run.run_state.state)),
     ]
     crawled(run, *steps)
     assert states == [RunState.RUNNING, RunState.RUNNING, RunState.STOPPING]
@@ -142,19 +142,19 @@ def test_archives_are_synced_before_the_ledger_is_written(tmp_path: Path) -> Non
     whole, rest = divmod(len(run.journal) - 3, len(commit))
     assert rest == 0
     assert run.journal == commit * whole + ["flush", *LAST_COMMIT]
-    assert whole == run.hub.stats.commits >= PAGES - 2, "about one per second"
+    assert whole == run.run_state.stats.commits >= PAGES - 2, "about one per second"
 
 
 def test_a_refusal_is_committed_before_its_host_is_asked_again(tmp_path: Path) -> None:
     asked: list[tuple[str, int]] = []
 
-    def says(order: Order, _now: float) -> Result | None:
-        if order.url.endswith("robots.txt"):
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.url.endswith("robots.txt"):
             return None
-        asked.append((order.url, run.journal.count("write")))
+        asked.append((task.url, run.journal.count("write")))
         if len(asked) > 1:
             return None
-        return Result(order.id, Outcome.RATE_LIMITED, status=429, retry_after_s=0.2)
+        return Result(task.id, Outcome.RATE_LIMITED, status=429, retry_after_s=0.2)
 
     run = HubRun(tmp_path, many_hosts(1, 2, says=says), SEEDS[:1], delay_s=0.1)
     assert crawled(run) == "exhausted"
@@ -167,7 +167,7 @@ def test_a_full_window_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("gossamer.runtime.hub.hub.COMMIT_PAGES", 10)
     run = prepared(tmp_path, delay_s=0.0)
     crawled(run)
-    assert run.hub.stats.commits >= 8
+    assert run.run_state.stats.commits >= 8
 
 
 def test_a_commit_that_fails_stops_the_crawl_with_its_error(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_stop_lets_requests_under_way_end(tmp_path: Path) -> None:
     ended: list[float] = []
 
     async def main() -> None:
-        run.later(0.5, run.hub.submit, Stop("signal"))
+        run.later(0.5, run.run_state.submit, Stop("signal"))
         assert await run.run() == "signal"
         ended.append(asyncio.get_running_loop().time())
 
@@ -204,7 +204,7 @@ def test_requests_that_do_not_end_are_given_back(tmp_path: Path) -> None:
     ended: list[float] = []
 
     async def main() -> None:
-        run.later(0.5, run.hub.submit, Stop("signal"))
+        run.later(0.5, run.run_state.submit, Stop("signal"))
         await run.run()
         ended.append(asyncio.get_running_loop().time())
 
@@ -223,7 +223,7 @@ def test_what_a_dead_worker_had_stored_is_finished_and_the_rest_is_fetched_by_an
 
     def kill() -> None:
         worker = run.workers.channels[0]
-        stored.extend(result.order_id for result in worker.archived)
+        stored.extend(result.task_id for result in worker.archived)
         worker.die()
 
     def stick() -> None:
@@ -233,12 +233,12 @@ def test_what_a_dead_worker_had_stored_is_finished_and_the_rest_is_fetched_by_an
     assert crawled(run, *steps) == "exhausted"
     assert stored, "it had archived what it did not report"
     assert len(run.workers.channels) == 3
-    assert run.hub.stats.worker_deaths == 1
+    assert run.run_state.stats.worker_deaths == 1
     assert rows(run) == {UrlState.DONE: HOSTS * PAGES}
     assert len(run.pages()) == HOSTS * PAGES, "nothing that was stored is fetched again"
 
 
-def test_orders_that_a_dead_worker_had_not_finished_are_fetched_again(tmp_path: Path) -> None:
+def test_tasks_that_a_dead_worker_had_not_finished_are_fetched_again(tmp_path: Path) -> None:
     run = prepared(tmp_path, traits={"latency_s": 0.5})
     assert crawled(run, (3.2, lambda: run.kill(0))) == "exhausted"
     assert rows(run) == {UrlState.DONE: HOSTS * PAGES}
@@ -250,7 +250,7 @@ def test_a_worker_that_dies_while_the_crawl_stops_is_not_waited_for(tmp_path: Pa
     ended: list[float] = []
 
     async def main() -> None:
-        run.later(0.5, run.hub.submit, Stop("signal"))
+        run.later(0.5, run.run_state.submit, Stop("signal"))
         run.later(1.0, lambda: run.kill(0))
         assert await run.run() == "signal"
         ended.append(asyncio.get_running_loop().time())
@@ -265,7 +265,7 @@ def test_a_worker_that_is_being_started_when_the_crawl_stops_is_closed_too(tmp_p
 
     def die_and_stop() -> None:
         run.workers.channels[0].die()
-        run.hub.submit(Stop("signal"))
+        run.run_state.submit(Stop("signal"))
 
     assert crawled(run, (2.0, die_and_stop)) == "signal"
     assert [channel.is_closed for channel in run.workers.channels] == [False, True]
@@ -281,7 +281,7 @@ def test_workers_that_die_again_and_again_end_the_crawl(tmp_path: Path) -> None:
 def test_the_death_of_a_worker_is_a_warning_with_its_cause(tmp_path: Path) -> None:
     run = prepared(tmp_path, traits={"latency_s": 0.5})
     crawled(run, (3.2, lambda: run.kill(0)))
-    assert run.warnings == [f"worker_died: worker 0 was killed by SIGKILL; orders that return to the queue: {HOSTS}"]
+    assert run.warnings == [f"worker_died: worker 0 was killed by SIGKILL; tasks that return to the queue: {HOSTS}"]
 
 
 def test_a_page_that_kills_three_workers_becomes_a_dead_letter_and_no_other(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_a_page_that_kills_three_workers_becomes_a_dead_letter_and_no_other(tmp_
     assert crawled(run) == "exhausted"
     dead = {row.url: (row.outcome, row.error) for _, row in run.ledger.urls() if row.state is UrlState.DEAD}
     assert dead == dict.fromkeys(run.workers.deadly, ("internal_error", "3 workers died while they read its answer"))
-    assert run.hub.stats.worker_deaths == 6
+    assert run.run_state.stats.worker_deaths == 6
     told = [text for text in run.warnings if text.startswith("deadly_page")]
     assert sorted(told) == [
         f"deadly_page: 3 workers died while they read the answer of {url}: it becomes a dead letter (internal_error)"
@@ -302,7 +302,7 @@ def test_pages_that_kill_workers_do_not_use_up_the_deaths_that_end_a_crawl(tmp_p
     run = prepared(tmp_path, workers=2)
     run.workers.deadly = {f"http://h{host}.test/{page}" for host in range(2) for page in range(11, 16)}
     assert crawled(run) == "exhausted"
-    assert run.hub.stats.worker_deaths == 30 > MAX_WORKER_DEATHS
+    assert run.run_state.stats.worker_deaths == 30 > MAX_WORKER_DEATHS
     assert rows(run) == {UrlState.DONE: HOSTS * PAGES - 10, UrlState.DEAD: 10}
 
 
@@ -314,34 +314,34 @@ def test_a_worker_that_dies_on_every_page_ends_the_crawl(tmp_path: Path) -> None
         crawled(run)
 
 
-def test_a_worker_that_dies_with_one_order_died_of_that(tmp_path: Path) -> None:
+def test_a_worker_that_dies_with_one_task_died_of_that(tmp_path: Path) -> None:
     run = HubRun(tmp_path, many_hosts(1, 5, latency_s=0.5), ["http://h0.test/"], hub_limits=HubLimits(workers=2))
     kills = [(0.25 + 0.05 * n, lambda: _kill_the_one_with("http://h0.test/", run)) for n in range(400)]
     assert crawled(run, *kills) == "exhausted"
     assert [row.outcome for _, row in run.ledger.urls()] == ["internal_error"]
-    assert run.hub.stats.worker_deaths == 3
+    assert run.run_state.stats.worker_deaths == 3
 
 
 def _kill_the_one_with(url: str, run: HubRun) -> None:
-    """Kill the worker that has the only order, without a word on what it was reading."""
+    """Kill the worker that has the only task, without a word on what it was reading."""
     for channel in run.workers.channels:
         outstanding = run.hub._pool.outstanding_up_to(1 << 30)
-        has = [order for order in channel.started if order.id in outstanding and order.url == url]
+        has = [task for task in channel.started if task.id in outstanding and task.url == url]
         if has and run.hub._pool.worker_of(has[0].id) == channel.number:
             channel.die()
             return
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_orders_without_a_result_are_ended_and_their_worker_is_replaced(tmp_path: Path, workers: int) -> None:
-    hub_limits = HubLimits(workers=workers, order_limit_s=20.0)
+def test_tasks_without_a_result_are_ended_and_their_worker_is_replaced(tmp_path: Path, workers: int) -> None:
+    hub_limits = HubLimits(workers=workers, task_limit_s=20.0)
     run = prepared(tmp_path, hub_limits=hub_limits, traits={"latency_s": 0.5})
     lost: list[int] = []
 
     def lose() -> None:
         worker = run.workers.channels[0]
-        lost.extend(order_id for order_id in run.hub._pool.outstanding_up_to(1 << 30))
-        lost[:] = [order_id for order_id in lost if run.hub._pool.worker_of(order_id) == 0]
+        lost.extend(task_id for task_id in run.hub._pool.outstanding_up_to(1 << 30))
+        lost[:] = [task_id for task_id in lost if run.hub._pool.worker_of(task_id) == 0]
         worker.lose_all()
 
     assert crawled(run, (3.05, lose)) == "exhausted"
@@ -350,9 +350,9 @@ def test_orders_without_a_result_are_ended_and_their_worker_is_replaced(tmp_path
     assert rows(run)[UrlState.QUEUED] == 0
     ended = [event for event in run.events if event.reason.startswith("internal_error: no result within 20 s")]
     assert sorted(event.order for event in ended) == sorted(lost)
-    assert run.hub.stats.worker_deaths == 1
+    assert run.run_state.stats.worker_deaths == 1
     assert len(run.workers.channels) == workers + 1
-    assert any(line.startswith("order_lost: worker 0: no result within 20 s; orders: ") for line in run.warnings)
+    assert any(line.startswith("order_lost: worker 0: no result within 20 s; tasks: ") for line in run.warnings)
 
 
 def test_a_worker_whose_archive_is_full_stops_the_crawl(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_events_that_cannot_be_written_at_the_end_fail_the_crawl_with_one_line(
 
     monkeypatch.setattr(run.crawl, "give_back", fail)
     with pytest.raises(GossamerError, match="Input/output error"):
-        crawled(run, (3.0, lambda: run.hub.submit(Stop("signal"))))
+        crawled(run, (3.0, lambda: run.run_state.submit(Stop("signal"))))
     assert all(channel.is_closed for channel in run.workers.channels)
 
 
@@ -392,6 +392,6 @@ def test_a_worker_whose_files_cannot_be_finished_fails_the_crawl(tmp_path: Path)
 def test_what_workers_report_at_their_end_is_added_up(tmp_path: Path) -> None:
     run = prepared(tmp_path, workers=3)
     crawled(run)
-    stats = run.hub.stats
+    stats = run.run_state.stats
     assert (stats.worker_cpu_s, stats.worker_stall_p99_ms, stats.worker_core_wait_p99_ms) == (3.0, 2.0, 3.0)
     assert stats.worker_stall_max_ms == 9.0

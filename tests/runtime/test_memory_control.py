@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gossamer.runtime.hub.control import Command, CommitSoon, SetMemoryWindow
+from gossamer.model.commands import Command, CommitSoon, SetMemoryWindow
 from gossamer.runtime.watch.memory_control import MemoryControl, MemoryLimits
 from gossamer.sim.scenarios import START, Scenario, many_hosts
 
@@ -53,7 +53,7 @@ class Controlled:
 
 def test_with_room_and_answers_the_window_grows_and_each_change_is_submitted_once() -> None:
     run = Controlled()
-    run.crawl.orders(run.now)
+    run.crawl.tasks(run.now)
     assert run.crawl.frontier.in_flight == 2, "half of the window is used"
     run.control.on_memory(CEILING // 10)
     assert run.submitted == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.runtime.hub.control import Command, SetOptOuts
+from gossamer.model.commands import Command, SetOptOuts
 from gossamer.runtime.session.opt_out import OptOutFile, OptOutWatch, name_in
 
 TEXT = "# who wrote to us\nA.test   # since May\nhttps://b.test/page\n*.c.test\n\n:::\n"

@@ -6,16 +6,19 @@ import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gossamer.archive.archive_files import ArchiveFiles
+from gossamer.model.commands import Command, Pause, Resume
 from gossamer.model.errors import CorruptFolderError, StoreUnavailableError
 from gossamer.ports import Row, SealedChanges
 from gossamer.ports.page_store import PageCopy
 from gossamer.reading.archived_pages import ArchivedPages, stored_page
 from gossamer.reading.folder import CrawlReader
-from gossamer.runtime.hub.control import Command, Pause, Resume
+from gossamer.runtime.hub.config import HubLimits
+from gossamer.runtime.hub.run import Run
 from gossamer.runtime.stores.outage import OutageControl
 from gossamer.runtime.stores.publishing import BATCH_PAGES, PublishedCommits, Publisher
 from gossamer.runtime.stores.run_stores import commit_at_once
@@ -53,14 +56,15 @@ class PagesInMemory:
         self.batches.clear()
 
 
-class HubOfOneCrawl:
-    """Records the commands that it gets."""
-
+class RecordingRun(Run):
     def __init__(self, *, is_stopped: bool = False) -> None:
+        super().__init__(HubLimits())
         self.commands: list[Command] = []
-        self.is_stopped = is_stopped
+        if is_stopped:
+            self.stop("signal")
 
-    def submit(self, command: Command) -> None:
+    def submit(self, command: Command, answer: asyncio.Future[Any] | None = None) -> None:
+        assert answer is None
         self.commands.append(command)
 
 
@@ -83,20 +87,14 @@ class Commits:
     def write(self) -> None:
         self.written.append(sum(map(len, self._store.batches)))
 
-    def commit(self) -> None:
-        self.write()
 
-    def pending_count(self) -> int:
-        return 0
-
-
-class Run:
+class Publishing:
     """A publisher with all pages of a crawl."""
 
-    def __init__(self, reader: CrawlReader, store: PagesInMemory, hub: HubOfOneCrawl) -> None:
-        self.store, self.hub = store, hub
+    def __init__(self, reader: CrawlReader, store: PagesInMemory, of: RecordingRun) -> None:
+        self.store, self.of = store, of
         self.warnings: list[str] = []
-        self.control = OutageControl(lambda: hub, self._warn, retry_s=0.0, warn_every_s=0.0)
+        self.control = OutageControl(of, self._warn, retry_s=0.0, warn_every_s=0.0)
         archived = ArchivedPages(ArchiveFiles(reader.folder.archive), 10_000_000, "n1")
         self.publisher = Publisher(store, archived, reader.ledger)
         self.commits = Commits(store)
@@ -108,26 +106,26 @@ class Run:
 
     def commit(self) -> None:
         async def commit() -> None:
-            sealed = PublishedCommits(self.commits, self.publisher, self.control).seal()
+            sealed = PublishedCommits(self.commits, [self.publisher], self.control).seal()
             await asyncio.to_thread(sealed.write)
 
         asyncio.run(commit())
 
 
 def test_the_ledger_is_written_when_the_store_has_all_pages_in_batches(reader: CrawlReader, crawled: Crawled) -> None:
-    run = Run(reader, PagesInMemory(), HubOfOneCrawl())
+    run = Publishing(reader, PagesInMemory(), RecordingRun())
     run.commit()
     pages = crawled.summary.pages
     assert run.commits.written == [pages]
     sizes = [len(batch) for batch in run.store.batches]
     assert sizes == [BATCH_PAGES] * (pages // BATCH_PAGES) + [pages % BATCH_PAGES]
-    assert run.hub.commands == []
+    assert run.of.commands == []
     run.commit()
     assert sum(map(len, run.store.batches)) == pages, "a page goes with one commit"
 
 
 def test_a_page_is_what_the_catalog_and_the_archive_have(reader: CrawlReader, crawled: Crawled) -> None:
-    run = Run(reader, PagesInMemory(), HubOfOneCrawl())
+    run = Publishing(reader, PagesInMemory(), RecordingRun())
     commit_at_once(run.commits, [run.publisher])
     rows = {row.url: row for _, row in reader.ledger.urls()}
     copies = 0
@@ -150,23 +148,23 @@ def test_a_page_is_what_the_catalog_and_the_archive_have(reader: CrawlReader, cr
 
 
 def test_an_outage_pauses_the_crawl_warns_again_and_loses_nothing(reader: CrawlReader, crawled: Crawled) -> None:
-    run = Run(reader, PagesInMemory(away=3), HubOfOneCrawl())
+    run = Publishing(reader, PagesInMemory(away=3), RecordingRun())
     run.commit()
     assert run.commits.written == [crawled.summary.pages]
-    assert run.hub.commands == [Pause("store"), Resume("store")]
+    assert run.of.commands == [Pause("store"), Resume("store")]
     assert len(run.warnings) == 3
     assert all("memory: away" in text and "fetching is paused" in text for text in run.warnings)
 
 
 def test_nothing_is_written_if_the_crawl_is_stopped_during_an_outage(reader: CrawlReader) -> None:
-    run = Run(reader, PagesInMemory(away=1000), HubOfOneCrawl(is_stopped=True))
+    run = Publishing(reader, PagesInMemory(away=1000), RecordingRun(is_stopped=True))
     with pytest.raises(StoreUnavailableError, match=r"memory: away; .*resume"):
         run.commit()
     assert run.commits.written == []
 
 
 def test_a_store_that_is_away_at_the_start_is_not_waited_for(reader: CrawlReader) -> None:
-    run = Run(reader, PagesInMemory(away=1), HubOfOneCrawl())
+    run = Publishing(reader, PagesInMemory(away=1), RecordingRun())
     with pytest.raises(StoreUnavailableError):
         commit_at_once(run.commits, [run.publisher])
     assert run.commits.written == []

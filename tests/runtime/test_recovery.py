@@ -11,8 +11,8 @@ from gossamer.archive.reader import ArchiveReader, read_record
 from gossamer.archive.recovery import close_file, recover, unfinished_files
 from gossamer.core.url.forms import link_to
 from gossamer.model.events import Event, EventName
-from gossamer.model.records import ArchiveSpan, Link, Order, OrderKind, Result, UrlState
-from gossamer.runtime.recovery.stored_results import Found, ReadingRules, StoredResults
+from gossamer.model.records import ArchiveSpan, FetchKind, FetchTask, Link, Result, UrlState
+from gossamer.runtime.recovery.stored_results import KnownUrl, ReadingRules, StoredResults
 from gossamer.runtime.workers.answers import WorkerRules
 from gossamer.sim.scenarios import START
 from gossamer.telemetry.unplaced import unplaced_records
@@ -191,18 +191,18 @@ def test_a_copy_that_a_killed_recovery_left_is_removed(tmp_path: Path) -> None:
 # -- a dead worker ----------------------------------------------------------------------------------
 
 
-def test_what_a_dead_worker_had_stored_becomes_results_of_its_orders(tmp_path: Path) -> None:
+def test_what_a_dead_worker_had_stored_becomes_results_of_its_tasks(tmp_path: Path) -> None:
     crashed = CrashedFolder(tmp_path / "crawl", [])
     writer = crashed.writer(3)
     crashed.crawl.add_seeds([link_to(url) for url in URLS[:2]], 0.0)
-    orders = [crashed.crawl.adopt(link_to(url), 0.0) for url in URLS[:2]]
-    assert all(orders)
+    tasks = [crashed.crawl.adopt(link_to(url), 0.0) for url in URLS[:2]]
+    assert all(tasks)
     crashed.store(writer, URLS[0])
     crashed.store(writer, URLS[1], repeats="http://gone.test/")
     crashed.store(writer, URLS[5])
     (result,) = crashed.recovery().rescue(3)
-    assert orders[0] is not None
-    assert result.order_id == orders[0].id
+    assert tasks[0] is not None
+    assert result.task_id == tasks[0].id
     assert crashed.stored() == [URLS[0], URLS[1], URLS[5]]
     assert [path.suffix for path in crashed.folder.archive.iterdir()] == [".gz"]
     assert [warning.url for warning in warnings(crashed)] == [URLS[1]]
@@ -218,19 +218,25 @@ class SharedPlacing:
         self._elsewhere = elsewhere
         self.stored: dict[str, ArchiveSpan] = {}
 
-    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
+    def identified(self, link: Link, *, is_requisite: bool) -> Link:
         assert not is_requisite
-        return Found.ELSEWHERE if link.url in self._elsewhere else Found.QUEUED
+        return link
 
-    def claim(self, link: Link) -> Order | None:
-        return Order(URLS.index(link.url), OrderKind.PAGE, link.url, link.id, "h.test", ("192.0.2.1",), 0, 0, 0, START)
+    def find(self, link: Link, *, is_requisite: bool = False) -> KnownUrl:
+        assert not is_requisite
+        return KnownUrl.ELSEWHERE if link.url in self._elsewhere else KnownUrl.QUEUED
+
+    def adopt(self, link: Link) -> FetchTask | None:
+        return FetchTask(
+            URLS.index(link.url), FetchKind.PAGE, link.url, link.id, "h.test", ("192.0.2.1",), 0, 0, 0, START
+        )
 
     def original(self, url: str) -> ArchiveSpan | None:
         return self.stored.get(url)
 
     def complete(self, result: Result) -> None:
         assert result.archived is not None
-        self.stored[URLS[result.order_id]] = result.archived
+        self.stored[URLS[result.task_id]] = result.archived
 
 
 @pytest.mark.parametrize("elsewhere", [{0}, {7}, {0, 1}, {1, 3, 4}, set(range(7))])
@@ -279,5 +285,5 @@ def test_what_is_committed_is_not_moved_by_a_removal(tmp_path: Path) -> None:
     placing = SharedPlacing({URLS[0], URLS[4]})
     results = list(StoredResults([recover(path, committed)], placing, rules))
     assert path.read_bytes().startswith(before)
-    assert [URLS[result.order_id] for result in results] == [URLS[3], *URLS[5:]]
+    assert [URLS[result.task_id] for result in results] == [URLS[3], *URLS[5:]]
     assert crashed.stored() == [*URLS[:4], *URLS[5:]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gossamer.model.errors import GossamerError
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.runtime.hub.reviewing import ReviewedResults
 from gossamer.runtime.watch.crash import Crash
 
@@ -17,9 +17,9 @@ class Recorder:
         self.results: list[tuple[int, Outcome]] = []
 
     def on_result(self, result: Result) -> None:
-        self.results.append((result.order_id, result.outcome))
+        self.results.append((result.task_id, result.outcome))
 
-    def on_sent(self, order_id: int, sent_at: float) -> None: ...
+    def on_sent(self, task_id: int, sent_at: float) -> None: ...
 
     def on_failure(self, error: GossamerError) -> None: ...
 
@@ -28,10 +28,10 @@ class Recorder:
     def on_lost(self, number: int, cause: str) -> None: ...
 
 
-def _order(number: int) -> Order:
+def _task(number: int) -> FetchTask | None:
     if number == 99:
-        raise KeyError(number)
-    return Order(number, OrderKind.PAGE, "http://h.test/", b"", "h.test", (), 0, 0, 0, 0.0)
+        return None
+    return FetchTask(number, FetchKind.PAGE, "http://h.test/", b"", "h.test", (), 0, 0, 0, 0.0)
 
 
 async def _settle() -> None:
@@ -44,12 +44,12 @@ def test_a_result_waits_for_those_before_it() -> None:
         hub, begun = Recorder(), []
         decided = {number: asyncio.Event() for number in (1, 2, 3)}
 
-        async def review(order: Order, result: Result) -> bool:
-            begun.append(order.id)
-            await decided[result.order_id].wait()
-            return result.order_id != 2
+        async def review(task: FetchTask, result: Result) -> bool:
+            begun.append(task.id)
+            await decided[result.task_id].wait()
+            return result.task_id != 2
 
-        results = ReviewedResults(hub, _order, review)
+        results = ReviewedResults(hub, _task, review)
         for number in (1, 2, 3):
             results.on_result(Result(number, Outcome.OK))
         decided[3].set()
@@ -69,13 +69,13 @@ def test_a_result_waits_for_those_before_it() -> None:
     asyncio.run(run())
 
 
-def test_a_result_whose_order_is_gone_is_passed_on() -> None:
+def test_a_result_whose_task_is_gone_is_passed_on() -> None:
     async def run() -> None:
-        async def review(order: Order, result: Result) -> bool:
-            raise AssertionError((order, result))
+        async def review(task: FetchTask, result: Result) -> bool:
+            raise AssertionError((task, result))
 
         hub = Recorder()
-        ReviewedResults(hub, _order, review).on_result(Result(99, Outcome.OK))
+        ReviewedResults(hub, _task, review).on_result(Result(99, Outcome.OK))
         assert hub.results == [(99, Outcome.OK)]
 
     asyncio.run(run())

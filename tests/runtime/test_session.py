@@ -12,12 +12,12 @@ from gossamer import __version__
 from gossamer.assembly.run import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.foundation import failpoints
+from gossamer.model.commands import Stop
 from gossamer.model.errors import CorruptFolderError, DiskFullError, FolderBusyError
 from gossamer.model.events import Event, EventName
 from gossamer.model.figures import Totals
 from gossamer.model.records import UrlState
 from gossamer.model.state import CrawlState
-from gossamer.runtime.hub.control import Stop
 from gossamer.runtime.session.parts import Observer
 from gossamer.runtime.session.session import Session
 from gossamer.settings.load import completed, merged

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.runtime.hub.control import Command, Pause, Resume
+from gossamer.model.commands import Command, Pause, Resume
 from gossamer.runtime.stores.upload_watch import UploadWatch, WatchLimits
 from tests.runtime.test_segment_uploads import Spool
 

@@ -14,7 +14,7 @@ from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.errors import DiskFullError, GossamerError
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import ContentRecord, Order, OrderKind, Outcome, Result
+from gossamer.model.records import ContentRecord, FetchKind, FetchTask, Outcome, Result
 from gossamer.ports.page_sink import FetchedPage, Volume
 from gossamer.runtime.watch.crash import Crash
 from gossamer.runtime.workers import worker as worker_module
@@ -39,12 +39,12 @@ class Recorder:
         return ContentRecord(b"", f"http://a.test/{self.known[content]}", 0.0, b"") if content in self.known else None
 
     def prepare(self, page: FetchedPage) -> None:
-        self.log.append(f"read {page.order.id}")
+        self.log.append(f"read {page.task.id}")
 
     def write(self, page: FetchedPage, result: Result) -> None:
-        if page.order.id == self._full_at:
+        if page.task.id == self._full_at:
             raise DiskFullError("no room")
-        self.log.append(f"store {page.order.id}" + (" as a copy" if page.first_copy is not None else ""))
+        self.log.append(f"store {page.task.id}" + (" as a copy" if page.first_copy is not None else ""))
 
     def sync(self) -> None:
         pass
@@ -54,10 +54,10 @@ class Recorder:
 
     def on_result(self, result: Result) -> None:
         self.previews.append(result.preview)
-        self.known.setdefault(result.content_hash, result.order_id)
-        self.log.append(f"report {result.order_id}")
+        self.known.setdefault(result.content_hash, result.task_id)
+        self.log.append(f"report {result.task_id}")
 
-    def on_sent(self, order_id: int, sent_at: float) -> None:
+    def on_sent(self, task_id: int, sent_at: float) -> None:
         pass
 
     def on_failure(self, error: GossamerError) -> None:
@@ -71,7 +71,7 @@ async def arrive(
     recorder: Recorder,
     *contents: bytes,
     closes: bool = False,
-    kind: OrderKind = OrderKind.PAGE,
+    kind: FetchKind = FetchKind.PAGE,
     rules: WorkerRules = WorkerRules(),  # noqa: B008 - frozen
 ) -> list[str]:
     """Have answers with these contents arrive at once; return what is done with them."""
@@ -79,12 +79,12 @@ async def arrive(
     worker = Worker(rules, fetcher, [recorder], recorder.first_copy, recorder)
     for number, content in enumerate(contents, 1):
         url = f"http://a.test/{number}"
-        order = Order(number, kind, url, b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+        task = FetchTask(number, kind, url, b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
         headers = [("content-type", "text/html")]
         head = b"HTTP/1.1 200 OK\r\n\r\n"
         exchange = Exchange(url, Outcome.OK, status=200, headers=headers, response_head=head)
         exchange.body = exchange.content = content
-        worker._enqueue(order, exchange)
+        worker._enqueue(task, exchange)
     if not closes:
         while worker._is_draining:
             await asyncio.sleep(0)
@@ -117,7 +117,7 @@ def test_without_time_for_more_there_is_one_page_in_a_group(monkeypatch: pytest.
 def test_a_robots_txt_whose_rules_may_take_the_hub_long_ends_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "SLICE_S", 60.0)
     expected = [f"{verb} {number}" for number in (1, 2) for verb in ("read", "store", "report")]
-    assert asyncio.run(arrive(Recorder(), b"a", b"b", kind=OrderKind.ROBOTS)) == expected
+    assert asyncio.run(arrive(Recorder(), b"a", b"b", kind=FetchKind.ROBOTS)) == expected
 
 
 def test_a_group_of_small_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ class SlowDisk(Recorder):
     def write(self, page: FetchedPage, result: Result) -> None:
         assert self._writing.acquire(blocking=False), "two answers are written at the same time"
         try:
-            self.threads[page.order.id] = threading.current_thread().name
+            self.threads[page.task.id] = threading.current_thread().name
             if len(page.exchange.body) > 1000:
                 self.wait_for_others()
             super().write(page, result)

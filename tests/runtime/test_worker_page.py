@@ -13,7 +13,7 @@ from gossamer.fetch.identity import Identity
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.parse.html.hrefs import MAX_HREFS
 from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from gossamer.runtime.workers.page import MAX_TREE_BYTES
@@ -25,15 +25,15 @@ ESCAPES = "http://a.test/" + "%41" * 1300 + "/"
 
 
 def read(
-    content: bytes, *headers: tuple[str, str], url: str = "http://a.test/", kind: OrderKind = OrderKind.PAGE
+    content: bytes, *headers: tuple[str, str], url: str = "http://a.test/", kind: FetchKind = FetchKind.PAGE
 ) -> Result:
-    order = Order(1, kind, url, b"", "a.test", ("127.0.0.1",), depth=0, hops=0, attempt=0, ordered_at=0.0)
+    task = FetchTask(1, kind, url, b"", "a.test", ("127.0.0.1",), depth=0, hops=0, attempt=0, issued_at=0.0)
     exchange = Exchange(url, Outcome.OK, status=200, headers=[("content-type", "text/html"), *headers], content=content)
-    return read_answer(order, exchange, WorkerRules(), HrefMemo())
+    return read_answer(task, exchange, WorkerRules(), HrefMemo())
 
 
 def read_quickly(
-    content: bytes, *headers: tuple[str, str], url: str = "http://a.test/", kind: OrderKind = OrderKind.PAGE
+    content: bytes, *headers: tuple[str, str], url: str = "http://a.test/", kind: FetchKind = FetchKind.PAGE
 ) -> Result:
     begun = time.process_time()
     result = read(content, *headers, url=url, kind=kind)
@@ -74,7 +74,7 @@ def test_all_links_of_an_ordinary_page_are_examined(base: str) -> None:
 
 def test_a_sitemap_at_a_long_address_is_resolved_in_part() -> None:
     entries = b"".join(b"<url><loc>%d</loc><lastmod>2020</lastmod></url>" % number for number in range(20_000))
-    result = read_quickly(b"<urlset>" + entries + b"</urlset>", url=ESCAPES, kind=OrderKind.SITEMAP)
+    result = read_quickly(b"<urlset>" + entries + b"</urlset>", url=ESCAPES, kind=FetchKind.SITEMAP)
     assert (result.links_found, len(result.links), len(result.lastmods)) == (20_000, 251, 251)
     assert result.error == "entries: the first 251 of 20000 were examined"
 
@@ -103,20 +103,20 @@ def test_pages_whose_charset_may_need_tables_are_read_in_a_thread(
 
 
 def test_sketch_and_freshness_are_read_only_if_pages_are_fetched_again() -> None:
-    order = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+    task = FetchTask(1, FetchKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
     headers = [("content-type", "text/html"), ("cache-control", "max-age=60")]
     page = b"<title>Name</title><p>Words of a page, %s"
     exchanges = [
-        Exchange(order.url, Outcome.OK, status=200, headers=headers, content=page % end) for end in (b"1", b"2")
+        Exchange(task.url, Outcome.OK, status=200, headers=headers, content=page % end) for end in (b"1", b"2")
     ]
-    plain = read_answer(order, exchanges[0], WorkerRules())
+    plain = read_answer(task, exchanges[0], WorkerRules())
     assert (plain.sketch, plain.fresh_s) == (b"", 0)
-    first, second = (read_answer(order, exchange, WorkerRules(sketches=True)) for exchange in exchanges)
+    first, second = (read_answer(task, exchange, WorkerRules(sketches=True)) for exchange in exchanges)
     assert first.sketch == second.sketch != b""
     assert first.content_hash != second.content_hash
     assert first.fresh_s == 60
-    unchanged = Exchange(order.url, Outcome.NOT_MODIFIED, status=304, headers=headers)
-    assert read_answer(order, unchanged, WorkerRules(sketches=True)).fresh_s == 60
+    unchanged = Exchange(task.url, Outcome.NOT_MODIFIED, status=304, headers=headers)
+    assert read_answer(task, unchanged, WorkerRules(sketches=True)).fresh_s == 60
 
 
 FEED = b"""<rss><channel><ttl>30</ttl><lastBuildDate>%b</lastBuildDate>
@@ -124,14 +124,14 @@ FEED = b"""<rss><channel><ttl>30</ttl><lastBuildDate>%b</lastBuildDate>
 <item><link>/new</link><pubDate>2024-02-06</pubDate></item>%b</channel></rss>"""
 
 
-@pytest.mark.parametrize("kind", [OrderKind.PAGE, OrderKind.SITEMAP])
-def test_a_feed_has_links_dates_and_its_own_interval(kind: OrderKind) -> None:
-    order = Order(1, kind, "http://a.test/feed", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+@pytest.mark.parametrize("kind", [FetchKind.PAGE, FetchKind.SITEMAP])
+def test_a_feed_has_links_dates_and_its_own_interval(kind: FetchKind) -> None:
+    task = FetchTask(1, kind, "http://a.test/feed", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
 
     def read_feed(content: bytes) -> Result:
         headers = [("content-type", "text/xml"), ("cache-control", "max-age=9")]
-        exchange = Exchange(order.url, Outcome.OK, status=200, headers=headers, content=content)
-        return read_answer(order, exchange, WorkerRules(sketches=True))
+        exchange = Exchange(task.url, Outcome.OK, status=200, headers=headers, content=content)
+        return read_answer(task, exchange, WorkerRules(sketches=True))
 
     result = read_feed(FEED % (b"1 Jan 2024", b""))
     assert (result.outcome, result.content_type, result.fresh_s) == (Outcome.OK, "application/rss+xml", 1800)
@@ -161,13 +161,13 @@ def test_a_long_feed_is_read_off_the_loop_whatever_its_type(header: str) -> None
 
 
 def test_only_the_beginning_of_a_very_large_page_is_read_into_a_tree() -> None:
-    order = Order(1, OrderKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
+    task = FetchTask(1, FetchKind.PAGE, "http://a.test/", b"", "a.test", ("127.0.0.1",), 0, 0, 0, 0.0)
     rules = WorkerRules(max_requisites=10, reads_anchors=True)
 
     def read_page_of(size: int) -> Result:
         content = b"<a href=/1>One</a><img src=/1.png>" + b"x" * size + b"<a href=/2>Two</a><img src=/2.png>"
         headers = [("content-type", "text/html")]
-        return read_answer(order, Exchange(order.url, Outcome.OK, status=200, headers=headers, content=content), rules)
+        return read_answer(task, Exchange(task.url, Outcome.OK, status=200, headers=headers, content=content), rules)
 
     for size, found in ((1000, 2), (MAX_TREE_BYTES, 1)):
         result = read_page_of(size)

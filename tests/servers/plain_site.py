@@ -23,7 +23,7 @@ class Answer(Struct, frozen=True):
 class PlainSite:
     """Answers by path; a path without an answer is 404, a robots.txt without one allows everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.answers: dict[str, Answer] = {}
         self.requests: list[str] = []  # paths, in order
         site = self
@@ -35,8 +35,8 @@ class PlainSite:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        self.server = ThreadingHTTPServer((address, 0), Handler)
+        self.url = f"http://{address}:{self.server.server_port}/"
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         self.requests.append(request.path)
@@ -52,9 +52,9 @@ class PlainSite:
 
 
 @contextmanager
-def plain_site() -> Iterator[PlainSite]:
+def plain_site(address: str = "127.0.0.1") -> Iterator[PlainSite]:
     """Serve a site while the block runs."""
-    site = PlainSite()
+    site = PlainSite(address)
     thread = threading.Thread(target=site.server.serve_forever)
     thread.start()
     try:

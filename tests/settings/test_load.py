@@ -15,6 +15,7 @@ from gossamer.settings.load import (
     from_file,
     merged,
     settings_for_known,
+    settings_for_new,
     to_toml,
 )
 from gossamer.settings.model import Group, PaceSetting, Settings, options
@@ -109,9 +110,9 @@ def test_an_unknown_variable_is_named() -> None:
         ({"order": "best"}, ["order", "'best'"]),
         ({"timeout": 0}, ["timeout = 0: expected a number over 0"]),
         ({"timeout": 1e10}, ["timeout = 1e+10: expected at most 1,000,000,000 seconds"]),
-        ({"max_time": 0}, ["flags: max-time = 0: expected a number over 0; for no limit leave it out"]),
+        ({"max_time": 0}, ["flags: max-time = 0: expected a number over 0, or none"]),
         ({"max_time": float("inf")}, ["max-time = inf: expected at most 1,000,000,000 seconds"]),
-        ({"max_pages_per_host": 0}, ["max-pages-per-host = 0: expected a whole number of at least 1; for no limit"]),
+        ({"max_pages_per_host": 0}, ["max-pages-per-host = 0: expected a whole number of at least 1, or none"]),
         ({"max_wait": 0}, ["max-wait = 0: a host waits longer between two requests", "expected at least 1"]),
         ({"max_wait": 2, "politeness_ms": 2500}, ["max-wait = 2: ", "expected at least 2.5"]),
         ({"scope": "world"}, ["scope", "'world'"]),
@@ -244,3 +245,16 @@ def test_a_table_for_the_page_says_that_it_is_wanted_and_where(tmp_path: Path) -
     file.write_text("[ui]\nport = 8080\n")
     with pytest.raises(UsageError, match=r"\[ui\]: unknown key 'port'; expected listen or metrics-listen"):
         from_file(file)
+
+
+def test_no_limit_on_pages_is_said_by_none_and_outlasts_the_run(tmp_path: Path) -> None:
+    given = ("flags", {"max_pages": "none", "max_time": "none"})
+    settings = settings_for_new([given], has_domain_list=False)
+    assert (settings.max_pages, settings.max_time) == (None, None)
+    stored = _file(tmp_path, to_toml(settings))
+    assert settings_for_known(stored, []).max_pages is None, "not the default"
+    assert settings_for_known(stored, [("flags", {"max_pages": "7"})]).max_pages == 7
+    lifted = settings_for_known(_file(tmp_path, to_toml(settings_for_new([], has_domain_list=False))), [given])
+    assert lifted.max_pages is None
+    with pytest.raises(UsageError, match="max-pages = 'many': expected a whole number, or none"):
+        merged(("flags", {"max_pages": "many"}))

@@ -10,7 +10,7 @@ from tests.support.sites.changing import MIX, ChangingWeb, Course, Kind, Mix, Po
 from tests.support.sites.revisit_policies import OwnPolicy, optimal, proportional, uniform
 
 from gossamer.core.revisit.classes import RULES, PageClass
-from gossamer.core.revisit.page import Found
+from gossamer.core.revisit.page import VisitFound
 from gossamer.core.revisit.schedule import RevisitRule, Schedule
 
 WEIGHTS: dict[PageClass, float] = {each: RULES[each].weight for each in PageClass if each is not PageClass.NEWS}
@@ -99,15 +99,15 @@ class EveryDay:
     """Visits every page once per day and records what was found."""
 
     def __init__(self) -> None:
-        self.found: dict[int, list[tuple[float, Found]]] = {}
+        self.found: dict[int, list[tuple[float, VisitFound]]] = {}
 
     def first_wait(self, page: int, now: float) -> float:
-        self.found[page] = [(now, Found.CHANGED)]
+        self.found[page] = [(now, VisitFound.CHANGED)]
         return 1.0
 
-    def visited(self, page: int, now: float, found: Found, brought_links: bool) -> float | None:
+    def visited(self, page: int, now: float, found: VisitFound, brought_links: bool) -> float | None:
         self.found[page].append((now, found))
-        return None if found is Found.MISSING else 1.0
+        return None if found is VisitFound.MISSING else 1.0
 
     def adjust(self, now: float, late: int) -> None:
         pass
@@ -119,7 +119,7 @@ def test_pages_appear_and_vanish_when_they_should() -> None:
     course = run(web, policy, 1e6)
     for page, visits in policy.found.items():
         assert 0 <= visits[0][0] - web.appears[page] < 0.02
-        gone = [at for at, found in visits if found is Found.MISSING]
+        gone = [at for at, found in visits if found is VisitFound.MISSING]
         assert all(web.vanishes[page] <= at < web.vanishes[page] + 1.02 for at in gone)
         assert len(gone) == (web.vanishes[page] < visits[-1][0] + 1e-9)
     assert 0.2 < sum(appears > 0 for appears in web.appears) / 2000 < 0.4

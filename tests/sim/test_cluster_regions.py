@@ -10,7 +10,7 @@ from msgspec import structs
 from gossamer.core.cluster.regions import RegionRule, Regions
 from gossamer.core.ledger.rows import decode_host
 from gossamer.core.ledger.tables import HOMES
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.model.state import Waiting
 from gossamer.sim.cluster.cluster import ClusterSim
 from gossamer.sim.cluster.plan import ClusterPlan, Faults
@@ -46,7 +46,7 @@ def hosts_of(sim: ClusterSim, since_s: float = 0.0) -> set[str]:
 
 
 def waiting(sim: ClusterSim) -> list[dict[str, Waiting]]:
-    return [view.status.waiting for view in sim.engine.nodes().values() if view.status.waiting]
+    return [view.status.waiting for view in sim.shared.nodes().values() if view.status.waiting]
 
 
 def test_what_has_a_label_waits_for_a_node_with_it() -> None:
@@ -103,10 +103,10 @@ def redirected_robots(target: str = "http://h5.test/robots.txt") -> Callable[[],
 def _redirected_robots(target: str) -> Scenario:
     made = scenario()
 
-    def says(order: Order, _now: float) -> Result | None:
-        if order.kind is not OrderKind.ROBOTS:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is not FetchKind.ROBOTS:
             return None
-        return Result(order.id, Outcome.REDIRECT, status=301, redirect_to=target)
+        return Result(task.id, Outcome.REDIRECT, status=301, redirect_to=target)
 
     made.web.hosts["h2.test"].says = says
     return made
@@ -116,7 +116,7 @@ def test_a_host_whose_robots_txt_must_not_be_requested_here_is_parked_and_says_s
     sim = ClusterSim(structs.replace(plan(RULES, "eu"), scenario=redirected_robots()), 6)
     assert sim.run() == "stuck"
     assert not hosts_of(sim) & US_HOSTS
-    host = next(host for row in sim.engine.table("hosts").values() if (host := decode_host(row)).name == "h2.test")
+    host = next(host for row in sim.shared.table("hosts").values() if (host := decode_host(row)).name == "h2.test")
     assert (host.queued, host.pages) == (1, 0)
     assert host.park_reason == "robots.txt unreachable: another node requests it"
 
@@ -138,7 +138,7 @@ def by_country(*labels: str, late_s: float | None = None) -> ClusterPlan:
 
 def homes_of(sim: ClusterSim) -> dict[str, str]:
     """Return the label of every domain that was looked up."""
-    homes = [HOMES.decode(row) for row in sim.engine.table("homes").values()]
+    homes = [HOMES.decode(row) for row in sim.shared.table("homes").values()]
     return {home.name: home.label for home in homes}
 
 
@@ -148,7 +148,7 @@ def test_domains_move_to_the_region_of_their_country_before_anything_is_fetched(
     assert len(sim.stored()) == HOSTS * PAGES
     assert homes_of(sim) == {f"h{number}.test": ("eu", "us", "")[number % 3] for number in range(HOSTS)}
     assert not sim.misplaced
-    assert sum(view.totals.urls_seen for view in sim.engine.nodes().values()) == HOSTS * PAGES, "each counts once"
+    assert sum(view.totals.urls_seen for view in sim.shared.nodes().values()) == HOSTS * PAGES, "each counts once"
 
 
 def test_what_is_in_a_country_waits_for_a_node_with_its_label() -> None:

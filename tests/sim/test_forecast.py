@@ -77,6 +77,53 @@ def test_the_time_until_the_page_limit_is_within_a_quarter(web: list[tuple[int, 
     assert abs(found.seconds - left_s) <= max(0.25 * left_s, float(longest_s))
 
 
+def test_what_waits_for_its_retry_is_in_the_forecast_and_named() -> None:
+    scenario = sites([40], [0])
+    scenario.web.hosts["h0.test"].status = lambda url, _now: 500 if url.endswith("/39") else 200
+    crawl, driver = scenario.prepare()
+    driver.run(until=scenario.started_at + 44.0)
+    assert crawl.frontier.counts.queued == 1
+    gauges = Gauges()
+    looks = Forecasting(crawl.frontier, gauges, ForecastLimits, lambda: 300.0, lambda: driver.now)
+    asyncio.run(looks.look())
+    at = driver.now
+    assert gauges.forecast is not None
+    assert gauges.next_retry is not None
+    assert (gauges.retried_urls, gauges.next_retry.url) == (1, "http://h0.test/39")
+    assert gauges.forecast.text.startswith("1 URL waits for its retry: done in about ")
+    assert driver.run() == "exhausted"
+    assert gauges.forecast.seconds == pytest.approx(driver.now - at, rel=0.25)
+
+
+def test_the_share_of_errors_is_in_the_forecast() -> None:
+    scenario = sites([400], [0])
+    scenario.web.hosts["h0.test"].status = lambda url, _now: 500 if url.endswith("7") else 200
+    crawl, driver = scenario.prepare()
+    driver.run(until=scenario.started_at + 200.0)
+    totals = crawl.totals
+    tried = totals.fetches - totals.robots_fetches
+    limits = ForecastLimits(requests_per_url=tried / (tried - totals.retries))
+    found, at = forecast(crawl, driver, limits), driver.now
+    assert driver.run() == "exhausted"
+    assert found.seconds == pytest.approx(driver.now - at, rel=0.25)
+
+
+def test_the_budget_of_a_domain_is_shared_by_its_hosts_and_the_rest_is_over_budget() -> None:
+    web = ImaginedSites()
+    names = [f"h{number}.shared.test" for number in range(4)]
+    web.hosts = {name: ImaginedHost(pages=0, address=f"127.0.0.{9 + place}") for place, name in enumerate(names)}
+    seeds = [f"http://{name}/{page}" for name in names for page in range(50)]
+    crawl, driver = Scenario(web, seeds, FrontierLimits(max_pages_per_domain=60), delay_s=1.0).prepare()
+    driver.run(until=driver.now + 5.0)
+    gauges = Gauges()
+    looks = Forecasting(crawl.frontier, gauges, ForecastLimits, lambda: 300.0, lambda: driver.now)
+    asyncio.run(looks.look())
+    in_flight = crawl.frontier.in_flight
+    assert abs(gauges.over_budget_urls - 140) <= in_flight
+    assert gauges.forecast is not None
+    assert gauges.forecast.text.endswith("URLs are over budget and not fetched")
+
+
 def test_a_budget_of_pages_per_host_is_respected() -> None:
     scenario = sites([100, 10], [0, 0])
     scenario.limits = FrontierLimits(max_pages_per_host=20)
@@ -121,4 +168,4 @@ def test_a_pass_over_many_hosts_never_holds_the_loop_for_long(monkeypatch: pytes
     asyncio.run(main())
     assert turns > 50
     assert gauges.forecast is not None
-    assert gauges.forecast.text.startswith("10,000 queued URLs")
+    assert gauges.forecast.text.startswith("5,000 queued URLs")

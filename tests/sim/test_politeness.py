@@ -9,16 +9,16 @@ import pytest
 
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.url.identity import host_id
-from gossamer.model.records import Order, OrderKind, Outcome, Result
-from gossamer.sim.driver import Request
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
+from gossamer.sim.driver import ImaginedRequest
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 
 DAY_S = 24 * 3600.0
-Says = Callable[[Order, float], Result | None]
+Says = Callable[[FetchTask, float], Result | None]
 FORBIDS_3 = b"User-agent: *\nDisallow: /3\n"
 
 
-def _asked(requests: list[Request], host: str) -> list[float]:
+def _asked(requests: list[ImaginedRequest], host: str) -> list[float]:
     return [request.at for request in requests if request.host == host]
 
 
@@ -31,13 +31,13 @@ def _slow_site(says: Says, pages: int = 60) -> Scenario:
 def test_robots_are_renewed_by_their_validators() -> None:
     conditions: list[tuple[str, str]] = []
 
-    def says(order: Order, _now: float) -> Result | None:
-        if order.kind is not OrderKind.ROBOTS:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is not FetchKind.ROBOTS:
             return None
-        conditions.append((order.etag, order.last_modified))
-        if order.etag:
-            return Result(order.id, Outcome.NOT_MODIFIED, status=304)
-        result = Result(order.id, Outcome.OK, status=200, robots=FORBIDS_3)
+        conditions.append((task.etag, task.last_modified))
+        if task.etag:
+            return Result(task.id, Outcome.NOT_MODIFIED, status=304)
+        result = Result(task.id, Outcome.OK, status=200, robots=FORBIDS_3)
         result.etag, result.last_modified = '"v1"', "yesterday"
         return result
 
@@ -52,9 +52,9 @@ def test_robots_are_renewed_by_their_validators() -> None:
 
 
 def test_a_last_good_copy_stands_in_for_a_day_and_no_longer() -> None:
-    def says(order: Order, now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS and now > START + DAY_S / 2:
-            return Result(order.id, Outcome.SERVER_ERROR, status=503)
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS and now > START + DAY_S / 2:
+            return Result(task.id, Outcome.SERVER_ERROR, status=503)
         return None
 
     scenario = _slow_site(says, pages=100)
@@ -71,9 +71,9 @@ def test_a_last_good_copy_stands_in_for_a_day_and_no_longer() -> None:
 def test_a_copy_kept_by_the_ledger_stands_in_after_a_restart() -> None:
     is_down = False
 
-    def says(order: Order, _now: float) -> Result | None:
-        down = is_down and order.kind is OrderKind.ROBOTS
-        return Result(order.id, Outcome.TIMEOUT) if down else None
+    def says(task: FetchTask, _now: float) -> Result | None:
+        down = is_down and task.kind is FetchKind.ROBOTS
+        return Result(task.id, Outcome.TIMEOUT) if down else None
 
     web = ImaginedSites({"h.test": ImaginedHost(pages=30, fanout=30, robots=FORBIDS_3, says=says)})
     first = Scenario(web, ["http://h.test/"])
@@ -88,9 +88,9 @@ def test_a_copy_kept_by_the_ledger_stands_in_after_a_restart() -> None:
 
 
 def test_robots_that_are_rate_limited_are_asked_for_when_they_say() -> None:
-    def says(order: Order, now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS and now < START + 100:
-            return Result(order.id, Outcome.RATE_LIMITED, status=429, retry_after_s=120)
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS and now < START + 100:
+            return Result(task.id, Outcome.RATE_LIMITED, status=429, retry_after_s=120)
         return None
 
     web = ImaginedSites({"h.test": ImaginedHost(pages=3, says=says)})
@@ -102,11 +102,11 @@ def test_robots_that_are_rate_limited_are_asked_for_when_they_say() -> None:
 
 
 def test_a_shorter_crawl_delay_holds_once_it_is_known() -> None:
-    def says(order: Order, now: float) -> Result | None:
-        if order.kind is not OrderKind.ROBOTS:
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.kind is not FetchKind.ROBOTS:
             return None
         delay = 7200 if now < START + DAY_S / 2 else 5
-        return Result(order.id, Outcome.OK, status=200, robots=f"User-agent: *\nCrawl-delay: {delay}\n".encode())
+        return Result(task.id, Outcome.OK, status=200, robots=f"User-agent: *\nCrawl-delay: {delay}\n".encode())
 
     web = ImaginedSites({"h.test": ImaginedHost(pages=40, fanout=40, says=says)})
     why, _, driver = Scenario(web, ["http://h.test/"], delay_s=1.0).run(max_wait_s=1e9)
@@ -150,9 +150,9 @@ def test_an_address_that_was_asked_just_before_a_restart_is_not_asked_early() ->
 
 
 def test_retry_after_outlives_a_restart() -> None:
-    def says(order: Order, now: float) -> Result | None:
-        is_third = order.url.endswith("/2") and now < START + 50
-        return Result(order.id, Outcome.RATE_LIMITED, status=429, retry_after_s=90) if is_third else None
+    def says(task: FetchTask, now: float) -> Result | None:
+        is_third = task.url.endswith("/2") and now < START + 50
+        return Result(task.id, Outcome.RATE_LIMITED, status=429, retry_after_s=90) if is_third else None
 
     web = ImaginedSites({"h.test": ImaginedHost(pages=8, says=says)})
     first = Scenario(web, ["http://h.test/"])

@@ -14,9 +14,9 @@ from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.frontier.priority import QueueOrder
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.rules import CrawlRules
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.ports import Ledger
-from gossamer.sim.driver import Answer, ImaginedWeb, VirtualDriver
+from gossamer.sim.driver import ImaginedAnswer, ImaginedWeb, VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedSites, Scenario, many_hosts
 
 HOSTS = 40
@@ -34,7 +34,7 @@ class _UnevenTime(VirtualDriver):
         ends_at = self._pending[0][0] if self._pending else self.now
         for _ in range(self._draw.randrange(3)):
             self.now = self._draw.uniform(self.now, max(self.now, ends_at))
-            self._place_orders()
+            self._place_tasks()
         if self._draw.randrange(20) == 0:
             self._ledger.commit()
         return super()._advance(until)
@@ -53,17 +53,17 @@ class _UnevenWeb:
         self._draw = draw
         self.resolve = sites.resolve
 
-    def answer(self, order: Order, now: float) -> Answer:
+    def answer(self, task: FetchTask, now: float) -> ImaginedAnswer:
         latency_s = self._draw.choice([0.001, 0.05, 2.0])
-        return Answer(latency_s / 2, latency_s, self._sites.answer(order, now).result)
+        return ImaginedAnswer(latency_s / 2, latency_s, self._sites.answer(task, now).result)
 
 
-def _moved_robots(target: str) -> Callable[[Order, float], Result | None]:
+def _moved_robots(target: str) -> Callable[[FetchTask, float], Result | None]:
     """Return a server whose robots.txt is at another host: requests that rank before all pages, several at a time."""
 
-    def says(order: Order, _now: float) -> Result | None:
-        is_first = order.kind is OrderKind.ROBOTS and not order.hops
-        return Result(order.id, Outcome.REDIRECT, status=302, redirect_to=target) if is_first else None
+    def says(task: FetchTask, _now: float) -> Result | None:
+        is_first = task.kind is FetchKind.ROBOTS and not task.hops
+        return Result(task.id, Outcome.REDIRECT, status=302, redirect_to=target) if is_first else None
 
     return says
 

@@ -17,7 +17,7 @@ from gossamer.core.revisit.schedule import RevisitRules
 from gossamer.core.url.forms import url_id
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Requisites, Result, UrlState
+from gossamer.model.records import ArchiveSpan, FetchKind, FetchTask, Outcome, Requisites, Result, UrlState
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario
 
@@ -27,7 +27,7 @@ DAY_S = 86_400
 
 
 def named(base: str, *hrefs: str, stylesheets: int = 0) -> Requisites:
-    links = requisites_from(base, hrefs)
+    links = requisites_from(base, list(hrefs))
     return Requisites(links, stylesheets, len(links))
 
 
@@ -35,32 +35,32 @@ class Styled:
     """A host whose pages need what `needs` says; requisites answer 200 unless `status` says otherwise."""
 
     def __init__(self, sites: ImaginedSites, name: str = "a.test", pages: int = 5) -> None:
-        self.needs: Callable[[Order], Requisites | None] = lambda order: named(order.url, f"http://{CDN}/logo.png")
-        self.status: Callable[[Order], int] = lambda _order: 200
+        self.needs: Callable[[FetchTask], Requisites | None] = lambda task: named(task.url, f"http://{CDN}/logo.png")
+        self.status: Callable[[FetchTask], int] = lambda _task: 200
         self.asked: Counter[str] = Counter()
         self._sites = sites
         for each in (name, CDN):
             sites.hosts.setdefault(each, ImaginedHost(pages=pages if each == name else 0))
             sites.hosts[each].says = self.answer
 
-    def answer(self, order: Order, now: float) -> Result | None:
-        self.asked[order.url] += 1
-        if order.kind is OrderKind.REQUISITE:
-            status = self.status(order)
+    def answer(self, task: FetchTask, now: float) -> Result | None:
+        self.asked[task.url] += 1
+        if task.kind is FetchKind.REQUISITE:
+            status = self.status(task)
             outcome = {200: Outcome.OK, 404: Outcome.CLIENT_ERROR, 503: Outcome.SERVER_ERROR}[status]
-            needs = self.needs(order) if order.url.endswith(".css") else None
-            return Result(order.id, outcome, status=status, content_bytes=10, requisites=needs)
-        if order.kind is not OrderKind.PAGE:
+            needs = self.needs(task) if task.url.endswith(".css") else None
+            return Result(task.id, outcome, status=status, content_bytes=10, requisites=needs)
+        if task.kind is not FetchKind.PAGE:
             return None
-        result = self._sites._page(order, self._sites.hosts[order.host], now)
-        result.requisites = self.needs(order)
+        result = self._sites._page(task, self._sites.hosts[task.host], now)
+        result.requisites = self.needs(task)
         result.archived = ArchiveSpan("f", 10 * self.asked.total(), 1)
         return result
 
 
 def crawled(styled: Styled, sites: ImaginedSites, **options: object) -> tuple[str, Scenario, VirtualDriver]:
-    settings = {"rules": RULES, "reach": Reach.DOMAIN, "delay_s": 0.1, **options}
-    scenario = Scenario(sites, ["http://a.test/"], **settings)  # type: ignore[arg-type]
+    settings = {"seeds": ["http://a.test/"], "rules": RULES, "reach": Reach.DOMAIN, "delay_s": 0.1, **options}
+    scenario = Scenario(sites, **settings)  # type: ignore[arg-type]
     why, _, driver = scenario.run()
     return why, scenario, driver
 
@@ -73,7 +73,7 @@ def check_counts(scenario: Scenario) -> None:
     """Hosts count what the catalog has."""
     queued = Counter[str]()
     for _, row in scenario.ledger.urls():
-        if row.state is UrlState.QUEUED and row.kind is OrderKind.REQUISITE:
+        if row.state is UrlState.QUEUED and row.kind is FetchKind.REQUISITE:
             queued[row.url.split("/")[2]] += 1
     assert {host.name: host.requisites for host in scenario.ledger.hosts() if host.requisites} == dict(queued)
 
@@ -101,7 +101,7 @@ def test_what_all_pages_name_is_fetched_once_at_a_host_out_of_scope(sites: Imagi
 def test_limits_of_pages_end_after_the_requisites_of_the_pages(
     sites: ImaginedSites, styled: Styled, limits: dict[str, int], why: str
 ) -> None:
-    styled.needs = lambda order: named(order.url, *(f"{order.url}?{n}.png" for n in range(4)))
+    styled.needs = lambda task: named(task.url, *(f"{task.url}?{n}.png" for n in range(4)))
     found, scenario, driver = crawled(styled, sites, limits=FrontierLimits(**limits))  # type: ignore[arg-type]
     assert found == why
     assert rows(scenario)[("REQUISITE", "DONE")] == 8
@@ -114,8 +114,8 @@ def test_limits_of_pages_end_after_the_requisites_of_the_pages(
 def test_a_requisite_that_is_tried_again_is_waited_for(
     sites: ImaginedSites, styled: Styled, limits: dict[str, int]
 ) -> None:
-    styled.needs = lambda order: named(order.url, "/i.png")
-    styled.status = lambda _order: 503 if styled.asked["http://a.test/i.png"] < 3 else 200
+    styled.needs = lambda task: named(task.url, "/i.png")
+    styled.status = lambda _task: 503 if styled.asked["http://a.test/i.png"] < 3 else 200
     _, scenario, _ = crawled(styled, sites, limits=FrontierLimits(**limits))  # type: ignore[arg-type]
     row = scenario.ledger.look_up(requisite_id(url_id("http://a.test/i.png")))
     assert row is not None
@@ -142,7 +142,7 @@ def test_a_forbidden_requisite_and_one_without_a_host_are_recorded_as_such(
     sites: ImaginedSites, styled: Styled
 ) -> None:
     sites.hosts[CDN].robots = b"User-agent: *\nDisallow: /"
-    styled.needs = lambda order: named(order.url, f"http://{CDN}/logo.png", "http://nowhere.test/x.png")
+    styled.needs = lambda task: named(task.url, f"http://{CDN}/logo.png", "http://nowhere.test/x.png")
     scenario = Scenario(sites, ["http://a.test/"], rules=RULES, reach=Reach.DOMAIN, delay_s=0.1)
     why, crawl, _ = scenario.run()
     totals = crawl.totals
@@ -162,6 +162,31 @@ def test_hosts_of_requisites_have_no_pages_and_none_of_their_sitemaps_are_read(
     _, crawl, _ = scenario.run()
     assert (crawl.totals.unique_hosts, crawl.totals.unique_domains) == (1, 1)
     assert styled.asked[f"http://{CDN}/sitemap.xml"] == 0
+
+
+@pytest.mark.parametrize(("identified", "times"), [(("*.a.test",), 2), ((), 1)])
+def test_what_waits_as_foreign_is_fetched_again_where_credentials_are_sent_if_its_own_domain_names_it(
+    sites: ImaginedSites, identified: tuple[str, ...], times: int
+) -> None:
+    styled = Styled(sites, "www.a.test", pages=1)
+    sites.hosts["b.test"] = ImaginedHost(pages=1, says=styled.answer)
+    sites.hosts["img.a.test"] = ImaginedHost(pages=0, latency_s=1.0, says=styled.answer)
+    images = [f"http://img.a.test/{n}.png" for n in range(4)]
+    styled.needs = lambda task: named(task.url, *images)
+    sent: list[tuple[str, bool]] = []
+
+    def status(task: FetchTask) -> int:
+        sent.append((task.url, task.is_anonymous))
+        return 404 if task.is_anonymous else 200
+
+    styled.status = status
+    rules = replace(RULES, identified=identified)
+    why, scenario, _ = crawled(styled, sites, rules=rules, seeds=["http://b.test/", "http://www.a.test/"])
+    assert why == "exhausted"
+    assert Counter(sent) == Counter((image, anonymous) for image in images for anonymous in [True, False][:times])
+    check_counts(scenario)
+    done = rows(scenario)[("REQUISITE", "DONE")]
+    assert (done, rows(scenario)[("REQUISITE", "DEAD")]) == ((4, 0) if identified else (0, 4))
 
 
 def test_blocked_hosts_stay_blocked_and_what_they_are_asked_for_is_refused_or_dead(
@@ -189,7 +214,7 @@ def test_a_host_that_is_blocked_later_loses_its_queued_requisites(sites: Imagine
 
 
 def test_new_hosts_of_requisites_are_earned_as_those_of_links(sites: ImaginedSites, styled: Styled) -> None:
-    styled.needs = lambda order: named(order.url, *(f"http://n{len(styled.asked)}-{n}.test/i.png" for n in range(15)))
+    styled.needs = lambda task: named(task.url, *(f"http://n{len(styled.asked)}-{n}.test/i.png" for n in range(15)))
     scenario = Scenario(
         sites, ["http://a.test/"], FrontierLimits(max_hosts_per_address=4), rules=RULES, reach=Reach.DOMAIN
     )
@@ -201,10 +226,10 @@ def test_new_hosts_of_requisites_are_earned_as_those_of_links(sites: ImaginedSit
 
 
 def test_the_limit_for_a_page_is_divided_among_its_stylesheets(sites: ImaginedSites, styled: Styled) -> None:
-    def needs(order: Order) -> Requisites:
-        name = order.url.rpartition("/")[2] or "home"
+    def needs(task: FetchTask) -> Requisites:
+        name = task.url.rpartition("/")[2] or "home"
         hrefs = [f"/{name}-{n}.css" for n in range(2)] + [f"/{name}-{n}.png" for n in range(3)]
-        return named(order.url, *hrefs, stylesheets=2)
+        return named(task.url, *hrefs, stylesheets=2)
 
     sites.hosts["a.test"].pages = 1
     styled.needs = needs
@@ -220,8 +245,8 @@ def test_the_limit_for_a_page_is_divided_among_its_stylesheets(sites: ImaginedSi
 def test_a_page_that_becomes_one_while_it_waits_as_a_requisite_is_fetched_once(
     sites: ImaginedSites, styled: Styled
 ) -> None:
-    styled.needs = lambda order: named(order.url, "/1", "/2") if order.url.endswith("test/") else None
-    styled.status = lambda order: 503 if order.url.endswith("/1") else 200  # the retry comes after the page
+    styled.needs = lambda task: named(task.url, "/1", "/2") if task.url.endswith("test/") else None
+    styled.status = lambda task: 503 if task.url.endswith("/1") else 200  # the retry comes after the page
     scenario = Scenario(sites, ["http://a.test/"], rules=RULES, reach=Reach.DOMAIN, delay_s=0.01)
     _, crawl, _ = scenario.run()
     row = scenario.ledger.look_up(requisite_id(url_id("http://a.test/1")))
@@ -234,12 +259,12 @@ def test_a_page_that_becomes_one_while_it_waits_as_a_requisite_is_fetched_once(
 
 
 def test_a_restart_goes_on_with_what_is_queued_and_asks_nothing_twice(sites: ImaginedSites, styled: Styled) -> None:
-    styled.needs = lambda order: named(order.url, *(f"http://{CDN}/{n}.png" for n in range(30)))
+    styled.needs = lambda task: named(task.url, *(f"http://{CDN}/{n}.png" for n in range(30)))
     rules = replace(RULES, max_requisites=100)
     scenario = Scenario(sites, ["http://a.test/"], FrontierLimits(max_pages=3), rules=rules, reach=Reach.DOMAIN)
     first, driver = scenario.prepare()
     driver.run(until=START + 12)
-    first.give_back(first.orders_out(), driver.now)
+    first.give_back(first.tasks_out(), driver.now)
     first.save_state(12.0, 0.0, driver.now)
     assert 0 < first.frontier.counts.requisites < 30
     before = Counter(styled.asked)
@@ -274,7 +299,7 @@ def test_requisites_are_not_fetched_again_with_the_pages(sites: ImaginedSites, s
 
 def test_what_a_changed_page_names_for_the_first_time_is_fetched(sites: ImaginedSites, styled: Styled) -> None:
     rules = replace(RULES, revisits=RevisitRules(fetches_per_day=1000))
-    styled.needs = lambda order: named(order.url, f"/{min(3, styled.asked[order.url])}.png")
+    styled.needs = lambda task: named(task.url, f"/{min(3, styled.asked[task.url])}.png")
     scenario = Scenario(sites, ["http://a.test/"], rules=rules, reach=Reach.DOMAIN, delay_s=0.1)
     _, driver = scenario.prepare()
     driver.run(until=START + 60 * DAY_S)
@@ -290,7 +315,7 @@ def test_without_the_option_what_pages_name_is_left_alone(sites: ImaginedSites, 
 def test_hosts_that_leave_memory_come_back_for_their_requisites(sites: ImaginedSites, styled: Styled) -> None:
     for n in range(12):
         sites.hosts[f"c{n}.test"] = ImaginedHost(pages=0, says=styled.answer, address=f"127.0.1.{n}")
-    styled.needs = lambda order: named(order.url, *(f"http://c{n}.test/i{m}.png" for n in range(12) for m in range(3)))
+    styled.needs = lambda task: named(task.url, *(f"http://c{n}.test/i{m}.png" for n in range(12) for m in range(3)))
     limits = FrontierLimits(max_pages=1, max_hosts_in_memory=3, max_idle_hosts=1, max_urls_in_memory=8)
     rules = replace(RULES, max_requisites=100)
     why, scenario, _ = crawled(styled, sites, limits=limits, rules=rules)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from gossamer.core.url.forms import link_to
 from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.rules import CrawlRules
-from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Result, UrlState
+from gossamer.model.records import ArchiveSpan, FetchKind, FetchTask, Outcome, Result, UrlState
 from gossamer.ports import Ledger
 from gossamer.sim.driver import VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
@@ -40,18 +41,18 @@ STATUSES = st.sampled_from([200, 200, 200, 302, 404, 410, 500])
 def changing(every_s: Callable[[int], float], pages: int = 10) -> ImaginedHost:
     """Return a host whose page n changes every so many seconds, and that answers conditional requests."""
 
-    def says(order: Order, now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS:
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS:
             return None
-        number = int(order.url.rpartition("/")[2] or 0)
+        number = int(task.url.rpartition("/")[2] or 0)
         version = f'"{number}-{int((now - START) / every_s(number))}"'
-        if order.etag == version:
-            return Result(order.id, Outcome.NOT_MODIFIED, status=304)
+        if task.etag == version:
+            return Result(task.id, Outcome.NOT_MODIFIED, status=304)
         digest = xxh3_128_digest(version.encode())
         first = number * 5 + 1
-        links = [link_to(f"http://{order.host}/{n}") for n in range(first, min(first + 5, pages))]
+        links = [link_to(f"http://{task.host}/{n}") for n in range(first, min(first + 5, pages))]
         return Result(
-            order.id,
+            task.id,
             Outcome.OK,
             status=200,
             content_type="text/html",
@@ -61,7 +62,7 @@ def changing(every_s: Callable[[int], float], pages: int = 10) -> ImaginedHost:
             text_hash=digest[:8],
             etag=version,
             links=links,
-            archived=ArchiveSpan("stored.warc.gz", order.id, 100),
+            archived=ArchiveSpan("stored.warc.gz", task.id, 100),
         )
 
     return ImaginedHost(pages=pages, says=says)
@@ -323,16 +324,16 @@ def test_visits_go_on_where_a_shard_is_released_and_taken_again() -> None:
 def announcing(every_s: float, content_type: str) -> ImaginedHost:
     """Return a host whose first page names a new page every so many seconds; those never change."""
 
-    def says(order: Order, now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS:
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS:
             return None
-        number = int(order.url.rpartition("/")[2] or 0)
+        number = int(task.url.rpartition("/")[2] or 0)
         there = int((now - START) / every_s) + 1
-        page = Result(order.id, Outcome.OK, status=200, content_type="text/html", content_bytes=10)
-        page.content_hash = xxh3_128_digest(order.url.encode())
+        page = Result(task.id, Outcome.OK, status=200, content_type="text/html", content_bytes=10)
+        page.content_hash = xxh3_128_digest(task.url.encode())
         if number == 0:
             page.content_type = content_type
-            page.links = [link_to(f"http://{order.host}/{n}") for n in range(max(1, there - 20), there)]
+            page.links = [link_to(f"http://{task.host}/{n}") for n in range(max(1, there - 20), there)]
             page.content_hash = xxh3_128_digest(str(there).encode())
         return page
 
@@ -380,21 +381,21 @@ def test_a_feed_is_fetched_within_minutes_if_it_names_new_pages_all_the_time() -
 def test_counts_follow_the_rows_whatever_pages_become(course: list[list[int]], max_pages: int | None) -> None:
     """Six pages with one of two contents, each with a status per week; some are copies of each other."""
 
-    def says(order: Order, now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS:
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS:
             return None
         week = min(int((now - START) / (7 * DAY)), 5)
-        number = int(order.url.rpartition("/")[2] or 0)
+        number = int(task.url.rpartition("/")[2] or 0)
         status = course[number % 6][week]
         links = [link_to(f"{ROOT}{other}") for other in range(6)] if number == 0 else []
         if status == 302:
-            return Result(order.id, Outcome.REDIRECT, status=302, redirect_to=f"{ROOT}{(number + 1) % 6}")
+            return Result(task.id, Outcome.REDIRECT, status=302, redirect_to=f"{ROOT}{(number + 1) % 6}")
         if status != 200:
             outcome = Outcome.SERVER_ERROR if status == 500 else Outcome.CLIENT_ERROR
-            return Result(order.id, outcome, status=status)
+            return Result(task.id, outcome, status=status)
         digest = xxh3_128_digest(bytes([(number + week) % 4]))
         return Result(
-            order.id,
+            task.id,
             Outcome.OK,
             status=200,
             content_type="text/html",
@@ -415,3 +416,50 @@ def test_counts_follow_the_rows_whatever_pages_become(course: list[list[int]], m
     assert crawl.frontier.counts.pages == crawl.totals.new_pages
     assert max_pages is None or crawl.totals.new_pages <= max_pages
     assert host.queued == crawl.frontier.counts.queued
+
+
+def changes_with_each_visit(pages: int) -> ImaginedHost:
+    """Return a host that says of every page, whenever it is asked, that it has changed."""
+    visits: dict[str, int] = defaultdict(int)
+
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS:
+            return None
+        visits[task.url] += 1
+        digest = xxh3_128_digest(f"{task.url} {visits[task.url]}".encode())
+        first = int(task.url.rpartition("/")[2] or 0) * 20 + 1
+        return Result(
+            task.id,
+            Outcome.OK,
+            status=200,
+            content_type="text/html",
+            content_bytes=1000,
+            wire_bytes=1000,
+            content_hash=digest,
+            text_hash=digest[:8],
+            etag=digest.hex(),
+            links=[link_to(f"http://{task.host}/{n}") for n in range(first, min(first + 20, pages))],
+            archived=ArchiveSpan("stored.warc.gz", task.id, 100),
+            fresh_s=1.0,
+        )
+
+    return ImaginedHost(pages=pages, says=says)
+
+
+@pytest.mark.parametrize("budget", [0.0, 40.0, 200.0])
+def test_a_host_that_says_changed_for_everything_takes_no_turns_of_others(budget: float) -> None:
+    """Compared with a host of as many pages that change as often as those of the others."""
+
+    def visits(other: ImaginedHost) -> tuple[int, int]:
+        hosts = {f"h{number}.test": changing(lambda _: 2 * DAY) for number in range(8)}
+        seeds = [f"http://{host}/" for host in (*hosts, "other.test")]
+        rules = replace(RULES, revisits=RevisitRules(fetches_per_day=budget))
+        _, driver = go_on(Scenario(ImaginedSites({**hosts, "other.test": other}), seeds, rules=rules), 8)
+        times = times_by_url(driver)
+        of_other = sum(len(each) for url, each in times.items() if "other.test" in url)
+        return sum(map(len, times.values())) - of_other, of_other
+
+    honest, of_honest = visits(changing(lambda _: 2 * DAY, pages=200))
+    beside, of_liar = visits(changes_with_each_visit(200))
+    assert beside >= 0.8 * honest
+    assert of_liar <= 1.2 * of_honest

@@ -25,9 +25,9 @@ from gossamer.core.politeness.pace import PaceRule
 from gossamer.core.url.forms import host_of, link_to
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
-from gossamer.model.records import Order, OrderKind, Outcome, Result, UrlState
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result, UrlState
 from gossamer.ports import Ledger
-from gossamer.sim.driver import Answer, Request, VirtualDriver
+from gossamer.sim.driver import ImaginedAnswer, ImaginedRequest, VirtualDriver
 from gossamer.sim.scenarios import START, ImaginedHost, ImaginedSites, Scenario, many_hosts
 
 
@@ -35,7 +35,7 @@ def pages_of(driver: VirtualDriver) -> list[str]:
     return [request.url for request in driver.requests if not request.url.endswith("/robots.txt")]
 
 
-def requests_to(driver: VirtualDriver, host: str) -> list[Request]:
+def requests_to(driver: VirtualDriver, host: str) -> list[ImaginedRequest]:
     return [request for request in driver.requests if request.host == host]
 
 
@@ -44,27 +44,27 @@ def states(ledger: Ledger) -> Counter[UrlState]:
     return Counter(record.state for _, record in ledger.urls())
 
 
-def redirect(order: Order, target: str, status: int = 302) -> Result:
-    return Result(order.id, Outcome.REDIRECT, status=status, redirect_to=target)
+def redirect(task: FetchTask, target: str, status: int = 302) -> Result:
+    return Result(task.id, Outcome.REDIRECT, status=status, redirect_to=target)
 
 
-def failure(order: Order, outcome: Outcome, status: int = 0, retry_after_s: float = -1.0) -> Result:
-    return Result(order.id, outcome, status=status, retry_after_s=retry_after_s)
+def failure(task: FetchTask, outcome: Outcome, status: int = 0, retry_after_s: float = -1.0) -> Result:
+    return Result(task.id, outcome, status=status, retry_after_s=retry_after_s)
 
 
 def site(host: ImaginedHost) -> ImaginedSites:
     return ImaginedSites({"a.test": host})
 
 
-Says = Callable[[Order, float], Result | None]
+Says = Callable[[FetchTask, float], Result | None]
 
 
-def on_page(path: str, answer: Callable[[Order], Result]) -> Says:
+def on_page(path: str, answer: Callable[[FetchTask], Result]) -> Says:
     """Return a server that answers one path in its own way."""
-    return lambda order, _now: answer(order) if order.url.endswith(path) else None
+    return lambda task, _now: answer(task) if task.url.endswith(path) else None
 
 
-# -- order ----------------------------------------------------------------------------------------
+# -- order ---------------------------------------------------------------------------------------
 
 
 def test_breadth_gives_every_domain_a_page_before_any_gets_the_next() -> None:
@@ -86,17 +86,17 @@ def test_a_ready_domain_with_fewer_pages_always_goes_first() -> None:
         host.latency_s = 0.05 + 0.03 * (n % 7)
     scenario = Scenario(web, [f"http://h{n}.test/" for n in range(60)], FrontierLimits(connections=7), delay_s=0.5)
     crawl, driver = scenario.prepare()
-    next_order = crawl.frontier.next_order
+    next_task = crawl.frontier.next_task
 
-    def watched(now: float, *, beyond_limits: bool = False) -> Order | None:
-        order = next_order(now, beyond_limits=beyond_limits)
-        if order is not None and order.kind is OrderKind.PAGE:
+    def watched(now: float, *, beyond_limits: bool = False) -> FetchTask | None:
+        task = next_task(now, beyond_limits=beyond_limits)
+        if task is not None and task.kind is FetchKind.PAGE:
             hosts = crawl.frontier._hosts
             ready = [host.domain.pages for host in hosts.values() if host.state is HostState.READY]
-            assert hosts[order.host].domain.pages <= min(ready, default=1 << 30)
-        return order
+            assert hosts[task.host].domain.pages <= min(ready, default=1 << 30)
+        return task
 
-    crawl.frontier.next_order = watched  # type: ignore[method-assign]
+    crawl.frontier.next_task = watched  # type: ignore[method-assign]
     assert driver.run() == "exhausted"
     assert len(pages_of(driver)) == 60 * 12
 
@@ -138,7 +138,7 @@ def test_committing_and_reading_back_changes_no_order(tmp_path: Path) -> None:
     def sequence(ledger: Ledger, limits: FrontierLimits, every: int = 0) -> list[str]:
         web = many_hosts(10, 30, fanout=9)
         for host in web.hosts.values():
-            host.says = lambda _order, _now: ledger.commit() if every and len(driver.requests) % every == 0 else None
+            host.says = lambda _task, _now: ledger.commit() if every and len(driver.requests) % every == 0 else None
         _, driver = Scenario(
             web, [f"http://h{n}.test/" for n in range(0, 10, 3)], limits, delay_s=0.0, ledger=ledger
         ).prepare()
@@ -156,8 +156,8 @@ def _pages_with_room_for(limits: FrontierLimits) -> list[str]:
     web = many_hosts(40, 15)
     for n in range(0, 40, 5):
         # These refuse for a while, longer than a host stays in memory where there is little room.
-        web.hosts[f"h{n}.test"].says = lambda order, now: (
-            failure(order, Outcome.RATE_LIMITED, 429, 400.0) if START + 3 < now < START + 6 else None
+        web.hosts[f"h{n}.test"].says = lambda task, now: (
+            failure(task, Outcome.RATE_LIMITED, 429, 400.0) if START + 3 < now < START + 6 else None
         )
     scenario = Scenario(web, [f"http://h{n}.test/" for n in range(40)], limits, delay_s=1.0)
     why, crawl, driver = scenario.run(max_wait_s=1000.0)
@@ -233,10 +233,10 @@ def test_two_connections_keep_the_pace_of_one(sent_after_s: float) -> None:
 def test_429_holds_the_whole_host_for_as_long_as_it_says() -> None:
     refused_at: list[float] = []
 
-    def says(order: Order, now: float) -> Result | None:
-        if order.url.endswith("/3") and not refused_at:
+    def says(task: FetchTask, now: float) -> Result | None:
+        if task.url.endswith("/3") and not refused_at:
             refused_at.append(now)
-            return failure(order, Outcome.RATE_LIMITED, 429, 90.0)
+            return failure(task, Outcome.RATE_LIMITED, 429, 90.0)
         return None
 
     web = site(ImaginedHost(pages=20, says=says))
@@ -253,9 +253,9 @@ def test_429_holds_the_whole_host_for_as_long_as_it_says() -> None:
 
 
 def test_robots_unreachable_parks_the_host_until_it_recovers() -> None:
-    def says(order: Order, now: float) -> Result | None:
-        is_down = order.kind is OrderKind.ROBOTS and now < START + 20
-        return failure(order, Outcome.SERVER_ERROR, 503) if is_down else None
+    def says(task: FetchTask, now: float) -> Result | None:
+        is_down = task.kind is FetchKind.ROBOTS and now < START + 20
+        return failure(task, Outcome.SERVER_ERROR, 503) if is_down else None
 
     scenario = Scenario(site(ImaginedHost(pages=5, says=says)), ["http://a.test/"])
     why, _, driver = scenario.run()
@@ -279,11 +279,11 @@ def test_a_crawl_is_over_when_the_rest_is_parked_for_longer_than_it_may_wait() -
 
 def test_a_host_whose_robots_lead_to_a_parked_host_is_parked_with_it() -> None:
     web = site(ImaginedHost(pages=5))
-    web.hosts["a.test"].says = lambda order, _now: (
-        redirect(order, "http://b.test/robots.txt") if order.kind is OrderKind.ROBOTS else None
+    web.hosts["a.test"].says = lambda task, _now: (
+        redirect(task, "http://b.test/robots.txt") if task.kind is FetchKind.ROBOTS else None
     )
     web.hosts["b.test"] = ImaginedHost(
-        address="10.0.0.2", says=lambda order, _now: failure(order, Outcome.RATE_LIMITED, 429, 3000.0)
+        address="10.0.0.2", says=lambda task, _now: failure(task, Outcome.RATE_LIMITED, 429, 3000.0)
     )
     why, _, driver = Scenario(web, ["http://b.test/", "http://a.test/"]).run(max_wait_s=300.0)
     assert why == "parked"
@@ -334,10 +334,10 @@ def test_robots_are_asked_for_again_after_a_day() -> None:
 
 
 def test_each_origin_of_a_host_has_its_own_robots() -> None:
-    web = site(ImaginedHost(pages=1, says=lambda order, _now: None))
-    web.hosts["a.test"].says = lambda order, _now: (
-        Result(order.id, Outcome.OK, status=200, robots=b"User-agent: *\nDisallow: /")
-        if order.url == "http://a.test:8080/robots.txt"
+    web = site(ImaginedHost(pages=1, says=lambda task, _now: None))
+    web.hosts["a.test"].says = lambda task, _now: (
+        Result(task.id, Outcome.OK, status=200, robots=b"User-agent: *\nDisallow: /")
+        if task.url == "http://a.test:8080/robots.txt"
         else None
     )
     _, _, driver = Scenario(web, ["http://a.test/", "http://a.test:8080/", "https://a.test/"]).run()
@@ -351,8 +351,8 @@ def test_a_redirect_to_another_host_goes_by_that_hosts_robots() -> None:
         {
             "a.test": ImaginedHost(
                 pages=1,
-                says=lambda order, _now: (
-                    None if order.kind is OrderKind.ROBOTS else redirect(order, "http://b.test" + order.url[13:])
+                says=lambda task, _now: (
+                    None if task.kind is FetchKind.ROBOTS else redirect(task, "http://b.test" + task.url[13:])
                 ),
             ),
             "b.test": ImaginedHost(pages=1, robots=b"User-agent: *\nDisallow: /secret\n", address="10.0.0.2"),
@@ -369,10 +369,10 @@ def test_a_redirect_to_another_host_goes_by_that_hosts_robots() -> None:
 
 
 def test_an_endless_chain_of_redirects_ends_after_five() -> None:
-    def says(order: Order, _now: float) -> Result | None:
-        if order.kind is OrderKind.ROBOTS:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS:
             return None
-        return redirect(order, f"http://a.test/{int(order.url.rpartition('/')[2] or 0) + 1}")
+        return redirect(task, f"http://a.test/{int(task.url.rpartition('/')[2] or 0) + 1}")
 
     scenario = Scenario(site(ImaginedHost(says=says)), ["http://a.test/"])
     why, _, driver = scenario.run()
@@ -383,8 +383,29 @@ def test_an_endless_chain_of_redirects_ends_after_five() -> None:
     assert (last.state, last.outcome, last.depth) == (UrlState.DEAD, "too_many_redirects", 0)
 
 
+@pytest.mark.parametrize("limit", [0, 7])
+def test_as_many_redirects_are_followed_as_the_operator_allows(limit: int) -> None:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.kind is FetchKind.ROBOTS:
+            return None
+        return redirect(task, f"http://a.test/{int(task.url.rpartition('/')[2] or 0) + 1}")
+
+    rules = CrawlRules(max_redirects=limit)
+    scenario = Scenario(site(ImaginedHost(says=says)), ["http://a.test/"], rules=rules)
+    _, _, driver = scenario.run()
+    assert len(pages_of(driver)) == 1 + limit
+
+
+@pytest.mark.parametrize("target", [1, 20, 60])
+def test_a_target_of_domains_is_met_exactly_with_many_requests_at_once(target: int) -> None:
+    why, crawl, _ = Scenario(
+        many_hosts(100, 3), [f"http://h{n}.test/" for n in range(100)], target_domains=target
+    ).run()
+    assert (why, crawl.totals.unique_domains) == ("target_domains", target)
+
+
 def test_a_redirect_to_itself_is_a_loop() -> None:
-    says = on_page("/0", lambda order: redirect(order, order.url))
+    says = on_page("/0", lambda task: redirect(task, task.url))
     scenario = Scenario(site(ImaginedHost(says=says)), ["http://a.test/0"])
     _, _, driver = scenario.run()
     assert len(pages_of(driver)) == 1
@@ -394,7 +415,7 @@ def test_a_redirect_to_itself_is_a_loop() -> None:
 
 
 def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
-    says = on_page("utm_source=x", lambda order: redirect(order, "http://a.test/0"))
+    says = on_page("utm_source=x", lambda task: redirect(task, "http://a.test/0"))
     scenario = Scenario(site(ImaginedHost(pages=1, says=says)), ["http://a.test/0?utm_source=x"])
     why, crawl, driver = scenario.run()
     assert why == "exhausted"
@@ -406,7 +427,7 @@ def test_a_redirect_that_only_changes_the_spelling_is_followed() -> None:
 def test_the_target_of_a_seed_joins_the_scope_and_nothing_else_does() -> None:
     web = ImaginedSites(
         {
-            "a.test": ImaginedHost(says=on_page("a.test/", lambda order: redirect(order, "http://www.b.test/"))),
+            "a.test": ImaginedHost(says=on_page("a.test/", lambda task: redirect(task, "http://www.b.test/"))),
             "www.b.test": ImaginedHost(pages=3, address="10.0.0.2", cross_links=["http://c.test/"]),
             "c.test": ImaginedHost(pages=3, address="10.0.0.3"),
         }
@@ -453,6 +474,52 @@ def test_a_failing_page_is_tried_four_times_with_growing_waits_and_the_host_goes
     assert max(others) < START + 60
 
 
+def test_a_few_urls_that_always_fail_stall_no_host() -> None:
+    broken = {f"http://a.test/{number}" for number in (3, 117, 119, 281)}
+    web = site(ImaginedHost(pages=300, fanout=300, status=lambda url, _now: 500 if url in broken else 200))
+    scenario = Scenario(web, ["http://a.test/"])
+    why, _, driver = scenario.run()
+    assert why == "exhausted"
+    assert states(scenario.ledger) == {UrlState.DONE: 296, UrlState.DEAD: 4}
+    assert not [event for event in scenario.events if event.event is EventName.HOST_PARKED]
+    tries = {url: [request.at for request in driver.requests if request.url == url] for url in broken}
+    waits = [later - earlier for each in tries.values() for earlier, later in itertools.pairwise(each)]
+    assert [len(each) for each in tries.values()] == [4] * 4
+    assert max(waits) < 40.0, "2, 8 and 32 s"
+    others = [request.at for request in driver.requests if request.url not in broken]
+    assert max(later - earlier for earlier, later in itertools.pairwise(others)) < 3.2
+
+
+def test_urls_that_are_tried_again_at_the_end_of_a_crawl_do_not_slow_their_host() -> None:
+    broken = [f"http://a.test/{number}" for number in (3, 117, 281)]
+    web = site(ImaginedHost(pages=300, fanout=300, status=lambda url, _now: 500 if url in broken else 200))
+    scenario = Scenario(web, ["http://a.test/"], FrontierLimits(retry_wait_s=0.1), delay_s=0.0)
+    _, _, driver = scenario.run()
+    for url in broken:
+        tries = [request.at for request in driver.requests if request.url == url]
+        waits = [later - earlier for earlier, later in itertools.pairwise(tries)]
+        assert waits == pytest.approx([0.1, 0.4, 1.6], abs=0.3)
+
+
+def test_a_host_that_fails_at_every_url_is_left_alone_at_its_retries_too() -> None:
+    down_at = START + 30
+    web = site(ImaginedHost(pages=40, fanout=40, status=lambda _url, now: 500 if now > down_at else 200))
+    scenario = Scenario(web, ["http://a.test/"])
+    _, _, driver = scenario.run(max_wait_s=1e9)
+    later = [request.at for request in driver.requests if request.at > down_at]
+    assert sum(at < down_at + 600 for at in later) <= 15
+    assert {round(event.wait_s) for event in scenario.events if event.event is EventName.HOST_PARKED} >= {60, 120, 240}
+
+
+def test_no_url_is_tried_again_if_the_operator_wants_no_retries() -> None:
+    web = site(ImaginedHost(pages=40, fanout=40, status=lambda url, _now: 500 if url.endswith("/3") else 200))
+    scenario = Scenario(web, ["http://a.test/"], FrontierLimits(retries=0))
+    _, crawl, driver = scenario.run()
+    assert [request.url for request in driver.requests].count("http://a.test/3") == 1
+    assert crawl.totals.retries == 0
+    assert states(scenario.ledger) == {UrlState.DONE: 39, UrlState.DEAD: 1}
+
+
 def test_five_failures_in_a_row_park_the_host() -> None:
     web = site(ImaginedHost(pages=40, fanout=40, status=lambda url, _now: 200 if url.endswith("/") else 500))
     scenario = Scenario(web, ["http://a.test/"])
@@ -467,8 +534,8 @@ def test_five_failures_in_a_row_park_the_host() -> None:
     "outcome", [Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT, Outcome.DISCONNECTED, Outcome.TLS_ERROR]
 )
 def test_a_bare_domain_without_https_is_tried_over_http_at_once(outcome: Outcome) -> None:
-    def says(order: Order, _now: float) -> Result | None:
-        return failure(order, outcome) if order.url.startswith("https:") else None
+    def says(task: FetchTask, _now: float) -> Result | None:
+        return failure(task, outcome) if task.url.startswith("https:") else None
 
     scenario = Scenario(
         site(ImaginedHost(pages=3, says=says)), ["https://a.test/"], is_https_first=True, reach=Reach.PREFIX
@@ -485,9 +552,36 @@ def test_a_bare_domain_without_https_is_tried_over_http_at_once(outcome: Outcome
     assert crawl.frontier.counts.queued == 0
 
 
+def test_domains_without_https_are_no_errors_of_the_crawl() -> None:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        return failure(task, Outcome.CONNECT_FAILED) if task.url.startswith("https:") else None
+
+    web = many_hosts(40, 1, says=says, cross_links=())
+    scenario = Scenario(web, [f"https://h{n}.test/" for n in range(40)], is_https_first=True, reach=Reach.PREFIX)
+    _, crawl, _ = scenario.run()
+    totals = crawl.totals
+    assert (totals.pages, totals.fetches, totals.errors, totals.dead) == (40, 120, 0, 0)
+    assert totals.outcomes == {"ok": 80, "no_https": 40}
+    assert states(scenario.ledger) == {UrlState.DONE: 80}
+    hosts = list(scenario.ledger.hosts())
+    assert {(host.fetches, host.errors, host.failures_in_a_row, host.backoff) for host in hosts} == {(3, 0, 0, 0)}
+    asked = Counter(event.event for event in scenario.events if event.url.endswith("/robots.txt"))
+    assert asked == {EventName.HTTPS_MISSING: 40, EventName.ROBOTS_FETCHED: 40}
+    row = scenario.ledger.look_up(link_to("https://h7.test/").id)
+    assert row is not None
+    assert (row.outcome, row.redirect_to) == ("no_https", "http://h7.test/")
+
+
+def test_a_domain_with_neither_is_one_dead_letter() -> None:
+    web = site(ImaginedHost(pages=1, says=lambda task, _now: failure(task, Outcome.TLS_ERROR)))
+    _, crawl, driver = Scenario(web, ["https://a.test/"], is_https_first=True, reach=Reach.PREFIX).run()
+    assert [request.url for request in driver.requests][:2] == ["https://a.test/robots.txt", "http://a.test/robots.txt"]
+    assert crawl.totals.errors == len(driver.requests) - 1
+
+
 def test_only_a_guess_falls_back_to_http() -> None:
-    def says(order: Order, _now: float) -> Result | None:
-        return failure(order, Outcome.CONNECT_FAILED) if order.url.startswith("https:") else None
+    def says(task: FetchTask, _now: float) -> Result | None:
+        return failure(task, Outcome.CONNECT_FAILED) if task.url.startswith("https:") else None
 
     why, crawl, _ = Scenario(site(ImaginedHost(pages=3, says=says)), ["https://a.test/"]).run()
     assert why == "parked"
@@ -573,8 +667,8 @@ def test_the_depth_limit_is_kept() -> None:
 class _LinksHome(ImaginedSites):
     """Every page links to the first one too."""
 
-    def answer(self, order: Order, now: float) -> Answer:
-        answer = super().answer(order, now)
+    def answer(self, task: FetchTask, now: float) -> ImaginedAnswer:
+        answer = super().answer(task, now)
         answer.result.links = [*answer.result.links, link_to("http://a.test/")]
         return answer
 
@@ -631,7 +725,7 @@ def test_the_first_pass_stops_at_its_target() -> None:
     assert len(pages_of(driver)) == 20
     again, _ = Scenario(web, [], ledger=scenario.ledger, target_domains=20).prepare()
     crawl.save_state(0.0, 0.0, driver.now)
-    assert again.orders(driver.now) == []
+    assert again.tasks(driver.now) == []
     assert again.why_over(driver.now, 300.0) == "target_domains", "a reached target stays reached"
 
 
@@ -648,10 +742,10 @@ def test_after_the_target_the_normal_policy_goes_on_if_asked() -> None:
 def test_a_redirect_within_a_domain_does_not_use_up_its_reserves() -> None:
     web = ImaginedSites({"hub.test": _hub(["http://d.test/1", "http://d.test/2", "http://e.test/1"])})
 
-    def says(order: Order, _now: float) -> Result | None:
-        if order.url.endswith("/1"):
-            return redirect(order, "http://www.d.test/gone")
-        return failure(order, Outcome.CLIENT_ERROR, 404) if order.url.endswith("/gone") else None
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.url.endswith("/1"):
+            return redirect(task, "http://www.d.test/gone")
+        return failure(task, Outcome.CLIENT_ERROR, 404) if task.url.endswith("/gone") else None
 
     web.hosts["d.test"] = ImaginedHost(pages=1, says=says, address="10.0.0.1")
     web.hosts["www.d.test"] = ImaginedHost(pages=1, says=says, address="10.0.0.2")
@@ -725,9 +819,7 @@ def test_a_killed_crawl_goes_on_from_its_last_commit(tmp_path: Path) -> None:
 
 
 def test_promises_outlive_a_restart() -> None:
-    web = site(
-        ImaginedHost(pages=5, says=on_page("/2", lambda order: failure(order, Outcome.RATE_LIMITED, 429, 600.0)))
-    )
+    web = site(ImaginedHost(pages=5, says=on_page("/2", lambda task: failure(task, Outcome.RATE_LIMITED, 429, 600.0))))
     scenario = Scenario(web, ["http://a.test/"])
     crawl, first = scenario.prepare()
     assert first.run(max_wait_s=300.0) == "parked"
@@ -755,11 +847,11 @@ def test_a_clock_set_back_freezes_nobody() -> None:
 def test_work_that_a_lost_worker_had_is_done_by_another() -> None:
     lost: set[str] = set()
 
-    def says(order: Order, _now: float) -> Result | None:
-        if order.url in lost or len(lost) >= 8:
+    def says(task: FetchTask, _now: float) -> Result | None:
+        if task.url in lost or len(lost) >= 8:
             return None
-        lost.add(order.url)
-        return failure(order, Outcome.WORKER_LOST)
+        lost.add(task.url)
+        return failure(task, Outcome.WORKER_LOST)
 
     web = many_hosts(5, 8, says=says)
     scenario = Scenario(web, ["http://h0.test/"])

@@ -16,7 +16,7 @@ from gossamer.parse.html.html import parse_html
 from gossamer.parse.text.fingerprint import text_fingerprint
 from gossamer.sim.web.assets import head_of_pages, pictures_of
 from gossamer.sim.web.pages import SyntheticWeb
-from gossamer.sim.web.paths import Kind, Resource
+from gossamer.sim.web.paths import PathKind, SitePath
 from gossamer.sim.web.web import RobotsKind, Site, SitemapKind, WebPlan, preset
 
 PORT = 8080
@@ -141,7 +141,7 @@ def test_some_redirects_lead_to_other_hosts(web: SyntheticWeb) -> None:
     answer = web.answer(site.name, "/away/3")
     assert answer.status in (301, 302, 307, 308)
     assert re.fullmatch(r"http://site-\d{5}\.test:8080/", answer.location)
-    assert web.redirect_target(site, Resource(Kind.PAGE, 3)) == ""
+    assert web.redirect_target(site, SitePath(PathKind.PAGE, 3)) == ""
 
 
 def test_robots_txt_says_what_the_plan_knows() -> None:

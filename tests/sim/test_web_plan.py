@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.web.pages import SyntheticWeb
-from gossamer.sim.web.paths import Kind
+from gossamer.sim.web.paths import PathKind
 from gossamer.sim.web.spread import owner_of, permute, share, unpermute
 from gossamer.sim.web.truth import find_truth, resolve
 from gossamer.sim.web.web import PRESETS, Health, RobotsKind, SitemapKind, WebPlan, preset
@@ -121,8 +121,8 @@ def test_every_page_is_found_at_its_path_and_its_path_only() -> None:
             mark = "&" if "?" in path else "?"
             for target in (path, f"{path}{mark}utm_source=x&utm_medium=y"):
                 resource = web.route(site, target)
-                assert (resource.kind, resource.number) == (Kind.PAGE, number)
-            assert number == 0 or web.route(site, path + "x").kind is Kind.MISSING
+                assert (resource.kind, resource.number) == (PathKind.PAGE, number)
+            assert number == 0 or web.route(site, path + "x").kind is PathKind.MISSING
             assert not site.is_disallowed(path)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gossamer.model.figures import ParkedHost, RunState
+from gossamer.model.figures import NextRetry, ParkedHost, RunState
 from gossamer.telemetry.bound_by import Load, LoadLimits, bound_by
 
 LIMITS = LoadLimits(connections=100, set_connections=100)
@@ -50,6 +50,17 @@ def test_a_crawl_that_waits_for_parked_hosts_alone_names_the_first_of_them() -> 
     assert evidence == f"all 9 hosts with queued URLs are parked; {host}"
     _, evidence = judged(hosts={"parked": 1}, next_parked=first, next_parked_in_s=58.7)
     assert evidence == f"the only host with queued URLs is parked; {host}"
+
+
+def test_a_crawl_that_waits_for_retries_alone_names_the_first_of_them() -> None:
+    first = NextRetry("http://a.test/broken?key=secret", 1014.0)
+    assert judged(queued=1, in_flight=0, hosts={"waiting": 1}, retried=1, next_retry=first, next_retry_in_s=14.0) == (
+        "retries",
+        "1 URL waits 14.0 s for its retry: http://a.test/broken?…",
+    )
+    _, evidence = judged(queued=4, in_flight=1, retried=3, next_retry=first, next_retry_in_s=14.0)
+    assert evidence == "3 URLs wait for their retries, the first 14.0 s: http://a.test/broken?…"
+    assert judged(queued=5, in_flight=1, retried=3, next_retry=first, next_retry_in_s=14.0)[0] == "politeness"
 
 
 def test_a_crawl_whose_hosts_are_busy_is_bound_by_connections_to_each_host() -> None:

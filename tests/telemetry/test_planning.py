@@ -11,6 +11,7 @@ LIMITS = PlanLimits(
     max_pages=1000,
     max_time_s=None,
     max_pages_per_host=None,
+    max_pages_per_domain=None,
     workers=1,
     connections=256,
     memory_ceiling_bytes=2_000_000_000,
@@ -28,6 +29,26 @@ def test_the_pace_of_the_hosts_decides_the_time() -> None:
     many = [HostPlan(name=f"h{n}.test", delay_s=2.0) for n in range(10)]
     assert seconds(*many) == pytest.approx(200.0, rel=0.1)
     assert seconds(HostPlan(name="a.test")) == pytest.approx(200.0, rel=0.1), "an answer takes time, too"
+
+
+def test_a_time_that_depends_on_where_the_pages_are_is_a_range() -> None:
+    hosts = [HostPlan(name=f"h{n}.test", delay_s=1.0) for n in range(5)]
+    limits = replace(LIMITS, max_pages=200)
+    plan = plan_of(hosts, limits, not_asked=0, requests=0)
+    assert plan.forecast.seconds == pytest.approx(40.0, rel=0.1)
+    assert plan.longest_seconds == pytest.approx(200.0, rel=0.1)
+    assert "39 s to 3 min for 200 pages (--max-pages), by how many of them are at the slowest host" in plan.render()
+    listed = [replace(host, sitemap_urls=40) for host in hosts]
+    assert plan_of(listed, limits, not_asked=0, requests=0).longest_seconds is None
+    assert plan_of(hosts[:1], limits, not_asked=0, requests=0).longest_seconds is None
+
+
+def test_without_a_limit_a_host_that_lists_no_urls_has_no_time() -> None:
+    hosts = [HostPlan(name="a.test", delay_s=1.0, sitemap_urls=40), HostPlan(name="b.test", delay_s=1.0)]
+    plan = plan_of(hosts, replace(LIMITS, max_pages=None), not_asked=0, requests=0)
+    assert plan.forecast.seconds is None
+    assert "not known: hosts list no URLs" in plan.render()
+    assert seconds(*hosts, limits=replace(LIMITS, max_pages=None, max_pages_per_domain=60)) == pytest.approx(60.0)
 
 
 def test_hosts_that_cannot_be_crawled_have_no_estimate() -> None:

@@ -5,7 +5,7 @@ import re
 
 from msgspec.structs import replace
 
-from gossamer.model.figures import BoundBy, Figures, Forecast, Rate, Resource, Totals
+from gossamer.model.figures import BoundBy, Figures, Forecast, Resource, Throughput, Totals
 from gossamer.telemetry.progress import Progress, progress_line
 
 
@@ -22,7 +22,7 @@ def test_the_line_shows_the_figures_of_the_moment() -> None:
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:
-    assert "7/s" in progress_line(replace(figures(100.0, 900), rates={"10s": Rate(pages=7.1)})).split(" · ")
+    assert "7/s" in progress_line(replace(figures(100.0, 900), rates={"10s": Throughput(pages=7.1)})).split(" · ")
 
 
 def test_off_a_terminal_a_line_with_the_time_appears_every_30_seconds() -> None:

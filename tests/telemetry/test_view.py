@@ -7,7 +7,7 @@ import io
 import pytest
 from msgspec.structs import replace
 
-from gossamer.model.figures import ActiveWarning, BoundBy, Figures, Forecast, Rate, Resource, RunState, Totals
+from gossamer.model.figures import ActiveWarning, BoundBy, Figures, Forecast, Resource, RunState, Throughput, Totals
 from gossamer.telemetry.progress import Progress
 from gossamer.telemetry.screen import Screen
 from gossamer.telemetry.view import share_done, view_of
@@ -23,7 +23,7 @@ RUNNING = Figures(
     hosts={"ready": 0, "waiting": 412, "parked": 12, "busy": 18},
     private_bytes=120_000_000,
     memory_ceiling_bytes=2_000_000_000,
-    rates={"10s": Rate(pages=123.4, fetches=130.0, bytes=2_100_000.0), "1m": Rate(fetches=130.0)},
+    rates={"10s": Throughput(pages=123.4, fetches=130.0, bytes=2_100_000.0), "1m": Throughput(fetches=130.0)},
     bound_by=BoundBy(Resource.POLITENESS, "412 of 430 hosts wait for their delay"),
     forecast=Forecast(185.0, text="--max-pages ends it in about 3 min (of what is known now)"),
 )
@@ -90,7 +90,7 @@ def test_colours_surround_the_same_text() -> None:
 
 
 def test_many_errors_are_red() -> None:
-    failing = replace(RUNNING, rates={**RUNNING.rates, "1m": Rate(fetches=100.0, errors=6.0)})
+    failing = replace(RUNNING, rates={**RUNNING.rates, "1m": Throughput(fetches=100.0, errors=6.0)})
     assert "\x1b[31m" in view_of(failing, 80, has_colors=True)[1].styled
     assert "\x1b[31m" not in view_of(RUNNING, 80, has_colors=True)[1].styled
 

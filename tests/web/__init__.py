@@ -1,1 +1,1 @@
-"""The page of a crawl and its API."""
+"""The dashboard of a crawl and its API."""

@@ -14,13 +14,20 @@ from typing import Any
 
 from msgspec import Struct
 
+from gossamer.control.target import target
 from gossamer.model.commands import OperatorCommand
 from gossamer.reading.folder import CrawlReader
 from gossamer.settings.listening import Address
-from gossamer.web.server import Plan, serve
-from gossamer.web.source import Source
+from gossamer.web.server import ListenPlan, serve
+from gossamer.web.source import CrawlSource
 
 WITHIN_S = 20.0
+
+
+class Obedient(Struct):
+    """A crawl whose commands a function obeys."""
+
+    obey: Callable[[OperatorCommand, str], str]
 
 
 class Reply(Struct):
@@ -40,7 +47,7 @@ class Served:
 
     def __init__(self, lines: list[str]) -> None:
         page, *rest = [line.split()[-1] for line in lines]
-        base, _, self.token = page.partition("/?token=")
+        base, _, self.token = page.partition("/#token=")
         self.host = base.removeprefix("http://")
         self.metrics_host = rest[0].removeprefix("http://").removesuffix("/metrics") if rest else ""
         self.url = page
@@ -95,16 +102,17 @@ def parsed(data: bytes) -> Reply:
 def served(
     folder: Path,
     *,
-    obey: Callable[[OperatorCommand, str], str] = lambda _command, _how: "done",
+    obey: Callable[[OperatorCommand, str], str] | None = lambda _command, _by: "done",
     is_read_only: bool = False,
     has_metrics: bool = False,
 ) -> Iterator[Served]:
-    """Serve the page of a folder in a thread."""
+    """Serve the page of a folder in a thread; commands are passed to a function, or to the crawl itself."""
     lines: Queue[str] = Queue()
     loop, ended = asyncio.new_event_loop(), asyncio.Event()
-    source = Source(lambda: CrawlReader(folder), obey, folder, is_read_only=is_read_only)
+    find_target = target if obey is None else lambda _crawl: Obedient(obey)
+    source = CrawlSource(lambda: CrawlReader(folder), str(folder), find_target=find_target, is_read_only=is_read_only)
     anywhere = Address("127.0.0.1", 0)
-    plan = Plan(anywhere, anywhere if has_metrics else None)
+    plan = ListenPlan(anywhere, anywhere if has_metrics else None)
     thread = Thread(target=lambda: loop.run_until_complete(serve(source, plan, lines.put, ended)))
     thread.start()
     try:

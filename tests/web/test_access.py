@@ -1,4 +1,4 @@
-"""Who may use the page: whoever has the token, and no other site's page. Over real connections."""
+"""Who may use the dashboard: whoever has the token, and no other site's page. Over real connections."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from gossamer.settings.listening import Address
-from gossamer.web.access import Access
-from gossamer.web.http import MAX_BODY_BYTES, MAX_HEAD_BYTES, Request
+from gossamer.web.access import AccessRules
+from gossamer.web.http import MAX_BODY_BYTES, MAX_HEAD_BYTES, HttpRequest
 from tests.reading.folders import Crawled, finished, small_web
 from tests.web.serving import Served, parsed, served
 
 __all__ = ["finished", "small_web"]
 
-EVERYTHING = ("/", "/static/app.js", "/api/status", "/api/openapi.json", "/metrics", "/healthz", "/readyz", "/nowhere")
+OPEN = ("/", "/static/app.js")
+CLOSED = ("/api/status", "/api/openapi.json", "/metrics", "/healthz", "/readyz", "/nowhere")
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,8 @@ def server(finished: Crawled) -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize("path", EVERYTHING)
-def test_nothing_is_served_without_the_token(server: Served, path: str) -> None:
+@pytest.mark.parametrize("path", CLOSED)
+def test_nothing_of_the_crawl_is_served_without_the_token(server: Served, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}, {"Cookie": "gossamer=x"}):
         reply = server.ask(path, with_token=False, headers=headers)
         assert reply.status == 401
@@ -33,23 +34,28 @@ def test_nothing_is_served_without_the_token(server: Served, path: str) -> None:
     assert server.ask(path, with_token=False, headers={"Authorization": "Bearer Ω"}).status == 401
 
 
-def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address(server: Served) -> None:
-    reply = server.ask(f"/?token={server.token}", with_token=False)
-    assert (reply.status, reply.headers["location"]) == (303, "/")
-    cookie = reply.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
-    assert "gossamer_" + server.host.rpartition(":")[2] in cookie
-    page = server.ask("/", with_token=False, headers={"Cookie": cookie.partition(";")[0]})
-    assert page.status == 200
-    assert b"<title>Gossamer</title>" in page.body
+def test_the_files_of_the_dashboard_have_no_secret_and_need_none(server: Served) -> None:
+    for path in OPEN:
+        reply = server.ask(path, with_token=False)
+        assert reply.status == 200
+        assert server.token.encode() not in reply.body
+        assert "set-cookie" not in reply.headers, "a cookie reaches servers on other ports, too"
 
 
-def test_a_link_from_another_site_leads_to_the_page_by_a_step_of_its_own(server: Served) -> None:
-    reply = server.ask(f"/?token={server.token}", with_token=False, headers={"Sec-Fetch-Site": "cross-site"})
-    assert reply.status == 200
-    assert b'content="0;url=/"' in reply.body
-    assert "SameSite=Strict" in reply.headers["set-cookie"]
+def test_a_cookie_does_not_open_anything(server: Served) -> None:
+    port = server.host.rpartition(":")[2]
+    cookie = {"Cookie": f"gossamer_{port}={server.token}"}
+    assert server.ask("/api/status", with_token=False, headers=cookie).status == 401
+
+
+def test_a_ticket_opens_one_copy_and_nothing_else(server: Served) -> None:
+    pages = server.ask("/api/pages").json["pages"]
+    first, second = (server.ask(f"/api/pages/{page['id']}").json["copy"] for page in pages[:2])
+    assert server.ask(first, with_token=False).status == 200
+    ticket = first.partition("?")[2]
+    assert server.ask(f"{second.partition('?')[0]}?{ticket}", with_token=False).status == 401
+    assert server.ask(f"/api/status?{ticket}", with_token=False).status == 401
+    assert server.ask(first[:-1], with_token=False).status == 401
 
 
 def test_the_token_in_an_address_of_the_api_is_not_accepted(server: Served) -> None:
@@ -68,7 +74,7 @@ def test_another_sites_page_is_refused_even_with_the_token(server: Served, origi
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "a b", "[::1"])
 def test_a_name_that_was_made_to_point_here_is_refused(server: Served, host: str) -> None:
     port = server.host.rpartition(":")[2]
-    for path in ("/api/status", f"/?token={server.token}"):
+    for path in ("/api/status", "/"):
         assert server.ask(path, headers={"Host": host.format(port=port)}).status == 403
 
 
@@ -78,10 +84,10 @@ def test_two_hosts_in_a_request_are_refused(server: Served) -> None:
 
 
 def test_a_server_on_all_addresses_is_reached_by_addresses_and_not_by_other_names() -> None:
-    access = Access("t", Address("0.0.0.0", 80), ["box"])
+    access = AccessRules("t", Address("0.0.0.0", 80), ["box"])
     sent = {"authorization": "Bearer t"}
     refusals = {
-        host: access.refusal(Request("GET", "/", [], {"host": host, **sent}))
+        host: access.refusal(HttpRequest("GET", "/", [], {"host": host, **sent}))
         for host in ("192.0.2.7:80", "[2001:db8::1]:80", "box:80", "localhost:80", "evil.example:80", "192.0.2.7:81")
     }
     assert [host for host, refusal in refusals.items() if refusal] == ["evil.example:80", "192.0.2.7:81"]
@@ -99,7 +105,7 @@ def test_a_server_on_all_addresses_is_reached_by_addresses_and_not_by_other_name
 )
 def test_a_host_is_compared_as_browsers_write_it(listening: Address, host: str, is_own: bool) -> None:
     headers = {"host": host, "origin": f"http://{host}", "authorization": "Bearer t"}
-    refusal = Access("t", listening).refusal(Request("GET", "/", [], headers))
+    refusal = AccessRules("t", listening).refusal(HttpRequest("GET", "/", [], headers))
     assert (refusal is None) is is_own
 
 
@@ -145,7 +151,7 @@ def test_what_is_not_http_is_refused_in_one_line(server: Served, data: bytes) ->
 
 
 def test_every_answer_has_the_headers_that_protect_it(server: Served) -> None:
-    for path in EVERYTHING:
+    for path in OPEN + CLOSED:
         headers = server.ask(path).headers
         assert headers["content-security-policy"].startswith("default-src 'none'"), path
         assert headers["x-content-type-options"] == "nosniff"
@@ -166,13 +172,6 @@ def test_monitoring_needs_no_token_and_gets_nothing_else(server: Served) -> None
     assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert b"\ngossamer_pages_total " in metrics.body
     assert metrics.body == server.ask("/metrics").body
-    for path in ("/", "/api/status", f"/?token={server.token}", "/static/app.js"):
+    for path in ("/", "/api/status", "/static/app.js"):
         assert server.ask(path, host=host).status == 404
     assert server.ask("/healthz", host=host, method="POST").status == 405
-
-
-def test_a_browser_without_the_token_gets_a_page_that_can_be_read(server: Served) -> None:
-    asked = server.ask("/?token=wrong", headers={"Accept": "text/html,*/*"}, with_token=False)
-    assert (asked.status, asked.headers["content-type"]) == (401, "text/html; charset=utf-8")
-    assert b"Open the whole address" in asked.body
-    assert server.ask("/", with_token=False).json["error"], "programs get JSON"

@@ -13,12 +13,12 @@ import pytest
 
 from gossamer.settings.listening import Address
 from gossamer.web import http
-from gossamer.web.http import Request, Response, listening, served
+from gossamer.web.http import HttpRequest, Response, listening, served
 
 Client = Callable[[str, int], None]
 
 
-def exchange(answer: Callable[[Request], Awaitable[Response]], client: Client) -> None:
+def exchange(answer: Callable[[HttpRequest], Awaitable[Response]], client: Client) -> None:
     """Serve while a client runs in a thread."""
 
     async def main() -> None:
@@ -28,7 +28,7 @@ def exchange(answer: Callable[[Request], Awaitable[Response]], client: Client) -
     asyncio.run(main())
 
 
-async def hello(request: Request) -> Response:
+async def hello(request: HttpRequest) -> Response:
     return Response(200, request.path.encode(), "text/plain")
 
 
@@ -81,7 +81,7 @@ def test_a_head_that_comes_line_by_line_is_not_waited_for_for_ever(monkeypatch: 
 def test_a_client_that_does_not_read_is_left() -> None:
     ended = asyncio.Event()
 
-    async def endless(_: Request) -> Response:
+    async def endless(_: HttpRequest) -> Response:
         async def parts() -> AsyncGenerator[bytes, None]:
             try:
                 while True:
@@ -158,16 +158,38 @@ def test_idle_clients_take_no_place_from_those_who_ask(is_known: bool) -> None:
     exchange(hello, client)
 
 
+def half_sent(where: tuple[str, int], source: str) -> socket.socket:
+    connection = socket.create_connection(where, 10, (source, 0))
+    connection.sendall(b"GET /x HTTP/1.1\r\n")
+    return connection
+
+
+def test_half_sent_requests_take_no_place_from_those_who_ask() -> None:
+    def client(host: str, port: int) -> None:
+        where = (host, port)
+        quiet = half_sent(where, "127.0.0.2")
+        crowd = [half_sent(where, "127.0.0.1") for _ in range(http.MAX_CONNECTIONS - 1)]
+        for number in range(3):
+            with socket.create_connection(where, 10, (f"127.0.0.{number + 3}", 0)) as late:
+                assert asked(late).startswith(b"HTTP/1.1 200")
+        quiet.sendall(b"Host: x\r\n\r\n")
+        assert quiet.recv(1 << 16).startswith(b"HTTP/1.1 200"), "that of another client stays, though it is the oldest"
+        for each in (*crowd, quiet):
+            each.close()
+
+    exchange(hello, client)
+
+
 def test_more_clients_than_there_may_be_are_turned_away_if_all_others_are_being_answered() -> None:
     released = threading.Event()
 
-    async def all_slow(request: Request) -> Response:
+    async def all_slow(request: HttpRequest) -> Response:
         waiting.append(request)
         while not released.is_set():
             await asyncio.sleep(0.01)
         return await hello(request)
 
-    waiting: list[Request] = []
+    waiting: list[HttpRequest] = []
 
     def client(host: str, port: int) -> None:
         busy = [socket.create_connection((host, port), 10) for _ in range(http.MAX_CONNECTIONS)]
@@ -191,7 +213,7 @@ def test_more_clients_than_there_may_be_are_turned_away_if_all_others_are_being_
 def test_head_of_a_stream_has_no_body_and_ends_the_stream() -> None:
     ended = asyncio.Event()
 
-    async def endless(_: Request) -> Response:
+    async def endless(_: HttpRequest) -> Response:
         async def parts() -> AsyncGenerator[bytes, None]:
             try:
                 while True:
@@ -218,7 +240,7 @@ def test_a_large_answer_may_take_long_if_it_is_read_all_the_time(monkeypatch: py
     monkeypatch.setattr(http, "WRITE_WITHIN_S", 0.5)
     size = 24 << 20
 
-    async def large(_: Request) -> Response:
+    async def large(_: HttpRequest) -> Response:
         return Response(200, bytes(size), "application/octet-stream")
 
     def client(host: str, port: int) -> None:
@@ -246,7 +268,7 @@ def test_the_end_of_an_answer_waits_for_a_client_that_reads_late() -> None:
             async with served(listener, answer):
                 await asyncio.to_thread(client, *listener.getsockname()[:2])
 
-    async def answer(request: Request) -> Response:
+    async def answer(request: HttpRequest) -> Response:
         return Response(200, body if request.path == "/large" else b"", "application/octet-stream")
 
     def client(host: str, port: int) -> None:

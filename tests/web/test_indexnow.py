@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.web.http import BadRequestError, Request
+from gossamer.web.http import BadRequestError, HttpRequest
 from gossamer.web.indexnow import Notice, notice_in
 
 KEY = "0123456789abcdef"
 
 
-def posted(**fields: object) -> Request:
-    return Request("POST", "/indexnow", [], {"content-type": "application/json"}, json.dumps(fields).encode())
+def posted(**fields: object) -> HttpRequest:
+    return HttpRequest("POST", "/indexnow", [], {"content-type": "application/json"}, json.dumps(fields).encode())
 
 
-def asked(**fields: str) -> Request:
-    return Request("GET", "/indexnow", list(fields.items()), {})
+def asked(**fields: str) -> HttpRequest:
+    return HttpRequest("GET", "/indexnow", list(fields.items()), {})
 
 
 def test_a_notice_names_urls_of_one_host_each_once() -> None:
@@ -67,7 +67,7 @@ def test_a_key_location_is_for_urls_below_its_folder() -> None:
         (asked(key=KEY), 400, "url is missing"),
     ],
 )
-def test_what_is_wrong_has_the_status_of_the_protocol(request_: Request, status: int, reason: str) -> None:
+def test_what_is_wrong_has_the_status_of_the_protocol(request_: HttpRequest, status: int, reason: str) -> None:
     with pytest.raises(BadRequestError, match=reason) as caught:
         notice_in(request_)
     assert caught.value.status == status
@@ -94,5 +94,5 @@ def test_any_query_is_a_notice_or_refused(fields: dict[str, str]) -> None:
 )
 def test_any_body_is_a_notice_or_refused(body: bytes) -> None:
     with suppress(BadRequestError):
-        notice = notice_in(Request("POST", "/indexnow", [], {}, body))
+        notice = notice_in(HttpRequest("POST", "/indexnow", [], {}, body))
         assert all(url.partition("://")[2].startswith(notice.host + "/") for url in notice.urls)

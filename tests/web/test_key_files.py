@@ -6,7 +6,7 @@ from hashlib import sha1
 
 import pytest
 
-from gossamer.model.records import OrderKind, Outcome, Source, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, Outcome, Source, UrlRecord, UrlState
 from gossamer.web import key_files, notices
 from gossamer.web.key_files import KeyState, RecentKeys, verdict_on
 from gossamer.web.notices import Allowance
@@ -17,7 +17,7 @@ KEY = "0123456789abcdef"
 
 def row(content: bytes = b"", outcome: Outcome = Outcome.OK, age_s: float = 1.0, **fields: object) -> UrlRecord:
     state = UrlState.DONE if outcome is Outcome.OK else UrlState.DEAD
-    known = UrlRecord("http://a.test/k.txt", state, 1, Source.NOTICE, OrderKind.PAGE, b"", 0, 1, 0, 0, 0.0, NOW)
+    known = UrlRecord("http://a.test/k.txt", state, 1, Source.NOTICE, FetchKind.PAGE, b"", 0, 1, 0, 0, 0.0, NOW)
     known.outcome, known.fetched_at = outcome.value, NOW - age_s
     known.content_hash = sha1(content).digest()[:16]
     for name, value in fields.items():
@@ -66,7 +66,7 @@ def test_right_keys_are_remembered_for_a_while_and_not_too_many(monkeypatch: pyt
 
 
 def test_hosts_have_an_allowance_per_hour_and_all_of_them_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    allowance = Allowance(per_host=10, overall=25)
+    allowance = Allowance(per_name=10, overall=25)
     assert allowance.wait_s("a", 10, NOW) == 0
     assert allowance.wait_s("a", 1, NOW + 600) == 3000
     assert allowance.wait_s("b", 11, NOW) == 3600, "more than it ever may"
@@ -74,7 +74,7 @@ def test_hosts_have_an_allowance_per_hour_and_all_of_them_one(monkeypatch: pytes
     assert allowance.wait_s("c", 6, NOW + 600) == 3000, "all together"
     assert allowance.wait_s("c", 5, NOW + 600) == 0
     assert allowance.wait_s("a", 10, NOW + 3600) == 0
-    monkeypatch.setattr(notices, "MAX_HOSTS", 2)
+    monkeypatch.setattr(notices, "MAX_NAMES", 2)
     for number in range(5):
         Allowance.wait_s(allowance, f"host {number}", 0, NOW)
     assert len(allowance._used) <= 3

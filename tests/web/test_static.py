@@ -1,4 +1,4 @@
-"""The page knows the same words and bounds as the program."""
+"""The dashboard knows the same words and bounds as the program."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from gossamer.core.links.intake import FoundLink
 from gossamer.model.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
 from gossamer.model.events import Event
 from gossamer.parse.text.article import Outlink
-from gossamer.settings.contact import remembered_contact
-from gossamer.settings.load import check_names, refuse_page, settings_for_known, settings_for_new
+from gossamer.settings.identity import remembered_contact
+from gossamer.settings.load import check_names, refuse_dashboard, settings_for_known, settings_for_new
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import refuse_regions
 from gossamer.settings.seeds import Seed, default_folder, needs_contact, seeds_from
@@ -89,7 +89,7 @@ def _settings(folder: CrawlFolder, given: dict[str, Any], own_hosts: Iterable[st
     else:
         chosen = settings_for_new(sources, has_domain_list=False)
         refuse_regions(chosen)
-    refuse_page(chosen, "gossamer.crawl")
+    refuse_dashboard(chosen, "gossamer.crawl")
     return chosen
 
 

@@ -21,17 +21,17 @@ from gossamer.api.page import Page, PageParts
 from gossamer.assembly.run import build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.links.intake import FoundLink
-from gossamer.core.url.forms import host_of, link_to, url_id
-from gossamer.engine.admission.link_following import MAX_HOPS
+from gossamer.core.url.forms import host_of, link_to
 from gossamer.handover.export.documents import DocumentMaker
-from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.export.stored import ExportedPages
+from gossamer.model.commands import Pause, Resume, Stop, Wake
 from gossamer.model.errors import GossamerError, IncompleteCrawlWarning, SeedsFailedError, UsageError
 from gossamer.model.events import Event, EventName
-from gossamer.model.records import ANSWERED, Link, Order, OrderKind, Outcome, Result, Source, UrlRecord, UrlState
+from gossamer.model.records import ANSWERED, FetchKind, FetchTask, Link, Outcome, Result, Source, UrlRecord, UrlState
 from gossamer.ports import Catalog, Ledger
 from gossamer.reading.node_folders import one_folder
+from gossamer.reading.why.fates import MAX_CHAIN
 from gossamer.reading.why.link_meta import meta_of
-from gossamer.runtime.hub.control import Pause, Resume, Stop, Wake
 from gossamer.runtime.session.parts import Observer
 from gossamer.runtime.session.session import Session
 from gossamer.settings.model import Settings
@@ -51,10 +51,10 @@ def _failure(seed: Seed, ledger: Catalog) -> Failure | None:
     link = seed.link
     if seed.is_guess:  # https was a guess: if there is none, the seed is the URL with http
         plain = link_to("http:" + link.url.removeprefix("https:"))
-        link = plain if ledger.look_up(plain.id) is not None else link
+        link = plain if ledger.look_up(ledger.url_id(plain.url)) is not None else link
     at, row = _redirected(link, ledger)
     if row is None:
-        is_target = at.id != link.id
+        is_target = at.url != link.url
         return _failed(link, "not_queued", f"redirects to {at.url}, which was not queued") if is_target else None
     if row.state is UrlState.DEAD or row.outcome == Outcome.ROBOTS_DENIED.value:
         return _failed(link, row.outcome, row.error or (f"status {row.status}" if row.status else ""), row)
@@ -66,12 +66,12 @@ def _failure(seed: Seed, ledger: Catalog) -> Failure | None:
 
 def _redirected(link: Link, ledger: Catalog) -> tuple[Link, UrlRecord | None]:
     """Return where redirects lead to."""
-    row = ledger.look_up(link.id)
-    for _ in range(MAX_HOPS):
-        if row is None or row.outcome != Outcome.REDIRECT.value or not row.redirect_to:
+    row = ledger.look_up(ledger.url_id(link.url))
+    for _ in range(MAX_CHAIN):
+        if row is None or row.outcome not in _LEADS_ON or not row.redirect_to:
             break
         link = link_to(row.redirect_to)
-        row = ledger.look_up(link.id)
+        row = ledger.look_up(ledger.url_id(link.url))
     return link, row
 
 
@@ -80,6 +80,7 @@ def _failed(link: Link, outcome: str, error: str, row: UrlRecord | None = None) 
     return Failure(url=link.url, host=link.host, outcome=outcome, error=error, status=status, attempts=attempts)
 
 
+_LEADS_ON = frozenset({Outcome.REDIRECT.value, Outcome.NO_HTTPS.value})
 MAX_WAITING = 256
 RESUME_BELOW = 64
 Statuses: TypeAlias = Literal["pages", "all"] | Collection[int]
@@ -109,7 +110,7 @@ class _LedgerAccess:
 
 
 class _Brake:
-    """Pauses the crawl while too much waits for somebody."""
+    """Pauses the crawl while too much waits to be read."""
 
     def __init__(self, name: str, session: Session) -> None:
         self._name = name
@@ -124,7 +125,7 @@ class _Brake:
 
 
 class _Stream(Generic[_Item]):
-    """What waits to be read: `put` by the crawl, `get` by the program."""
+    """A queue: `put` by the crawl, `get` by the program."""
 
     def __init__(self, name: str, session: Session) -> None:
         self._session = session
@@ -191,12 +192,12 @@ class Crawling:
         awaited = hooks.waits_for_links
         self._awaited = AwaitedLinkHooks(hooks, self._with_page_meta, self._fail) if awaited else None
         link_hooks = self._awaited or DirectLinkHooks(hooks, self._with_page_meta, self._fail)
-        self._last_page: tuple[str, dict[str, Any]] = ("", {})  # whose links were shown, and its metadata
+        self._last_page: tuple[str, dict[str, Any]] = ("", {})  # whose links hooks have got, and its metadata
         review = None if self._awaited is None else self._awaited.review
         observer = Observer(on_page=self._on_result, review=review, is_needed=self._is_needed)
         self._session = build_session(settings, folder, seeds, hooks=link_hooks.of_engine(), observer=observer)
         access = _LedgerAccess(folder, settings, self._session)
-        stored = StoredPages(access)
+        stored = ExportedPages(access)
         self._parts = PageParts(access, stored, DocumentMaker(access, stored))
         self._pages: _Stream[Page] = _Stream("reader", self._session)
         self._has_begun = False  # to read pages
@@ -302,7 +303,7 @@ class Crawling:
     async def events(self) -> AsyncIterator[Event]:
         """Yield every event from now on: what was fetched, refused, parked, and why.
 
-        Pages are not collected meanwhile, unless they are being iterated over already.
+        Pages are not collected from then on, unless they are being iterated over already.
         """
         run = self._started()
         if not self._has_begun:
@@ -326,20 +327,20 @@ class Crawling:
         for stream in self._events:
             stream.end()
 
-    def _on_result(self, order: Order, result: Result) -> None:
-        if order.kind is not OrderKind.PAGE or result.outcome is Outcome.WORKER_LOST:
+    def _on_result(self, task: FetchTask, result: Result) -> None:
+        if task.kind is not FetchKind.PAGE or result.outcome is Outcome.WORKER_LOST:
             return
         is_failure = result.outcome not in ANSWERED and self._hooks.on_error is not None
         if not is_failure and not self._is_wanted(result):
             return
-        row = self._session.ledger.look_up(order.url_id)
+        row = self._session.ledger.look_up(task.url_id)
         if row is None or row.source is Source.PROBE:
             return
         is_final = row.state is not UrlState.QUEUED
         if is_failure and is_final and self._hooks.on_error is not None:
-            self._calls.call(self._hooks.on_error, _failure_of(order, result))
+            self._calls.call(self._hooks.on_error, _failure_of(task, result))
         if self._is_wanted(result) and (is_final or result.outcome is Outcome.OK):
-            self._hand_over(Page(order.url_id, row, self._parts))
+            self._hand_over(Page(task.url_id, row, self._parts))
 
     def _is_wanted(self, result: Result) -> bool:
         if self._statuses == "pages":
@@ -375,8 +376,8 @@ class Crawling:
         if not link.found_on:
             return link
         if link.found_on != self._last_page[0]:
-            key = url_id(link.found_on)
             ledger = self._session.ledger
+            key = ledger.url_id(link.found_on)
             self._last_page = link.found_on, meta_of(key, ledger.look_up(key), ledger)
         meta = self._last_page[1]
         return replace(link, page_meta=dict(meta)) if meta else link
@@ -398,16 +399,16 @@ class Crawling:
         encoded = encoded_meta(meta, lines[0]) if meta is not None else b""
         if self._session.is_ending:
             raise GossamerError("the crawl has ended, or is ending; add URLs before, or continue it with out=…")
-        return await self._session.steering.add(lines, encoded, "program")
+        return await self._session.control.add_seeds(lines, encoded, "program")
 
 
-def _failure_of(order: Order, result: Result) -> Failure:
+def _failure_of(task: FetchTask, result: Result) -> Failure:
     return Failure(
-        url=order.url,
-        host=order.host,
+        url=task.url,
+        host=task.host,
         outcome=result.outcome.value,
         error=result.error or (f"status {result.status}" if result.status else ""),
         status=result.status,
-        depth=order.depth,
-        attempts=order.attempt + 1,
+        depth=task.depth,
+        attempts=task.attempt + 1,
     )

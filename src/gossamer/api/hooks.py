@@ -23,7 +23,7 @@ from gossamer.api.page import Page
 from gossamer.core.links.intake import FoundLink, LinkHooks
 from gossamer.engine.admission.link_backlog import FIRST_LINKS
 from gossamer.engine.admission.link_review import LinkReview
-from gossamer.model.records import Order, Result
+from gossamer.model.records import FetchTask, Result
 
 MAX_META_BYTES = 4096
 MAX_DECISIONS = 200_000
@@ -32,7 +32,7 @@ Meta: TypeAlias = Mapping[str, Any]
 Accept: TypeAlias = Callable[[FoundLink], bool | Meta | Awaitable[bool | Meta]]
 Score: TypeAlias = Callable[[FoundLink], float | Awaitable[float]]
 OnFailure: TypeAlias = Callable[[Exception], None]
-Shown: TypeAlias = Callable[[FoundLink], FoundLink]  # a link with the metadata of its page
+WithPageMeta: TypeAlias = Callable[[FoundLink], FoundLink]  # a link with the metadata of its page
 _Argument = TypeVar("_Argument")
 _Answer = TypeVar("_Answer")
 
@@ -87,7 +87,7 @@ class HookCalls:
 
     def __init__(self, on_failure: OnFailure, on_length: Callable[[int], None]) -> None:
         self._on_failure = on_failure
-        self._on_length = on_length  # told how many calls wait
+        self._on_length = on_length  # gets the number of waiting calls
         self._waiting: deque[Awaitable[object]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -136,9 +136,9 @@ class HookCalls:
 class DirectLinkHooks:
     """Hooks about links that decide at once."""
 
-    def __init__(self, hooks: Hooks, shown: Shown, on_failure: OnFailure) -> None:
+    def __init__(self, hooks: Hooks, with_page_meta: WithPageMeta, on_failure: OnFailure) -> None:
         self._hooks = hooks
-        self._shown = shown
+        self._with_page_meta = with_page_meta
         self._on_failure = on_failure
         self._has_failed = False
 
@@ -166,7 +166,7 @@ class DirectLinkHooks:
         if self._has_failed:
             return default
         try:
-            return hook(self._shown(link))
+            return hook(self._with_page_meta(link))
         except Exception as error:  # a user's code may raise anything
             self._has_failed = True
             self._on_failure(error)
@@ -197,9 +197,9 @@ def _refuse_awaitable(answer: object, hook: str) -> None:
 class AwaitedLinkHooks:
     """Hooks about links at least one of which is asynchronous: asked before an answer is completed."""
 
-    def __init__(self, hooks: Hooks, shown: Shown, on_failure: OnFailure) -> None:
+    def __init__(self, hooks: Hooks, with_page_meta: WithPageMeta, on_failure: OnFailure) -> None:
         self._hooks = hooks
-        self._shown = shown
+        self._with_page_meta = with_page_meta
         self._on_failure = on_failure
         self._decisions: dict[str, bool | bytes] = {}
         self._scores: dict[str, float] = {}
@@ -212,14 +212,14 @@ class AwaitedLinkHooks:
         """Return the hooks in the form of the engine."""
         return LinkHooks(self._accept, self._score if self._hooks.score_link is not None else None)
 
-    async def review(self, order: Order, result: Result) -> bool:
+    async def review(self, task: FetchTask, result: Result) -> bool:
         """Ask the hooks about the links of an answer; return whether it may be completed."""
         assert self.asks is not None
-        task = asyncio.current_task()
-        if task is not None:
-            self._reviews.add(task)
-            task.add_done_callback(self._reviews.discard)
-        asked = self.asks.asked(order, result)
+        review = asyncio.current_task()
+        if review is not None:
+            self._reviews.add(review)
+            review.add_done_callback(self._reviews.discard)
+        asked = self.asks.asked(task, result)
         try:
             for link in (*asked.links, *asked.held):
                 if self._has_failed:
@@ -240,13 +240,13 @@ class AwaitedLinkHooks:
 
     def cancel(self) -> None:
         """Give up what is not decided: those answers return to the queue."""
-        for task in self._reviews:
-            task.cancel()
+        for review in self._reviews:
+            review.cancel()
 
     async def _ask(self, link: FoundLink) -> None:
         accept = self._hooks.accept_link
         score = self._hooks.score_link
-        link = self._shown(link)
+        link = self._with_page_meta(link)
         decision: bool | bytes = True
         if accept is not None:
             answer = accept(link)

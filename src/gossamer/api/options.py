@@ -22,7 +22,7 @@ class CrawlOptions(TypedDict, total=False):
     max_pages_per_host: int | None  # at most N pages of a host
     max_pages_per_domain: int | None  # at most N pages of a registrable domain
     domain_budget_by_rank: bool  # a quarter to four times --max-pages-per-domain, by the rank of the domain
-    max_hosts_per_domain: int  # at most N hosts of a registrable domain, against wildcard DNS
+    max_hosts_per_domain: int  # at most N hosts of a registrable domain that answer, against wildcard DNS
     max_hosts_per_address: int  # N hosts at one IP address at will, then one more per second, 0 = no limit
     target_unique_domains: int | None  # first pass for breadth: stop at N registrable domains
     after_target: Literal["stop", "continue"]  # after the first pass: stop, or continue with the normal policy
@@ -42,12 +42,15 @@ class CrawlOptions(TypedDict, total=False):
     domain_politeness_ms: int  # minimum time between two requests to a registrable domain, 0 = by host only
     address_politeness_ms: int  # minimum time between two requests to an IP address, 0 = by host only
     address_connections: int  # requests in flight to one IP address, 0 = no limit
+    domain_share: int  # of all connections, and of a shared IP address's, to one registrable domain, 100 = no limit
     connections: int  # requests in flight per worker process
     workers: int | Literal["auto"]  # processes; auto, or 0 = one per core
     timeout: float  # for connect, TLS, first byte and silence each; 3 times that for a whole answer
     max_bytes: int  # maximum size of a body, decoded and on the wire
     memory: int | str | None  # memory ceiling of all processes, as 2G or 512M (3/4 of the machine's)
+    max_redirects: int  # redirects followed in a row, at most 20, as in browsers
     max_wait: float  # the crawl is over when everything left is parked for longer
+    retries: int  # further attempts at a URL that failed
     retry_wait: float  # first wait before a retry, then times 4
     sitemaps: Literal["mixed", "first", "off"]  # sitemaps that robots.txt lists
     user_agent: str  # the User-Agent header (Gossamer/VERSION (+contact))
@@ -92,8 +95,8 @@ class CrawlOptions(TypedDict, total=False):
     geoip: str  # countries of addresses, in MaxMind's format, for country: rules; every node
     strict_regions: bool  # domains with a label wait until a node with it is alive
     plugin: Sequence[str]
-    ui: bool  # serve the live page on loopback; its address is printed
-    ui_listen: str  # where the live page is served (127.0.0.1:0, any free port)
+    ui: bool  # serve the dashboard on loopback; its address is printed
+    ui_listen: str  # where the dashboard is served (127.0.0.1:0, any free port)
     metrics_listen: str  # serve /metrics, /healthz and /readyz there, without a token
     pace: Sequence[PaceSetting]  # delay and connections by host pattern (file only)
     request: Sequence[RequestSetting | dict[str, object]]  # logins, headers, cookies, certificates, proxies by pattern

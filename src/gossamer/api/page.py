@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.handover.export.documents import DocumentMaker, PageDocument
-from gossamer.handover.export.stored import StoredPage, StoredPages
+from gossamer.handover.export.stored import ExportedPage, ExportedPages
 from gossamer.model.errors import GossamerError
 from gossamer.model.exchanges import Exchange
 from gossamer.model.records import UrlId, UrlRecord
@@ -61,7 +61,7 @@ class PageParts(Struct, frozen=True):
     """What pages read their content and their relatives from."""
 
     crawl: OpenCrawl
-    pages: StoredPages
+    pages: ExportedPages
     maker: DocumentMaker
 
 
@@ -106,7 +106,7 @@ class Page:
     # -- content ----------------------------------------------------------------------------------
 
     @cached_property
-    def _stored(self) -> StoredPage:
+    def _stored(self) -> ExportedPage:
         stored = self._parts.pages.at(self._key, self._row)
         if stored is None:
             raise GossamerError(f"{self.url}: its archive record is missing")

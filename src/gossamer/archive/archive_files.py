@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from gossamer.archive.objects import MergedFile, MergedFiles, RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
+from gossamer.core.ledger.archive_names import is_archive_name
 from gossamer.model.records import ArchiveSpan
 
 
@@ -25,6 +26,8 @@ class ArchiveFiles:
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
+        if not is_archive_name(name):
+            raise FileNotFoundError(f"{name!r} is not the name of an archive file")
         for suffix in ("", ".open", ""):
             with suppress(FileNotFoundError):
                 if self.folder is not None:

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from gossamer.model.errors import DiskFullError
-from gossamer.model.records import OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, Outcome, Result
 from gossamer.ports.page_sink import FetchedPage, Volume
 
 _UNSAFE = re.compile(r"[^a-z0-9.-]")
@@ -30,6 +30,13 @@ def file_name(url: str) -> str:
 def host_folder(host: str) -> str:
     """Return the folder of a host: its name, with unusual characters replaced, never empty and never dots only."""
     return _UNSAFE.sub("_", host.lower()).strip(".")[:200] or "_"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file, but not what a link names that somebody has put in its place."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    with open(fd, "wb", buffering=0) as file:
+        file.write(content)
 
 
 class FileSink:
@@ -50,8 +57,8 @@ class FileSink:
 
     def write(self, page: FetchedPage, result: Result) -> None:
         """Store a page; other answers have no file."""
-        if page.order.kind is OrderKind.PAGE and page.exchange.outcome is Outcome.OK:
-            self.store(page.exchange.url, page.order.host, page.exchange.content)
+        if page.task.kind is FetchKind.PAGE and page.exchange.outcome is Outcome.OK:
+            self.store(page.exchange.url, page.task.host, page.exchange.content)
 
     def close(self) -> None:
         """Make what was written durable; no file is open."""
@@ -67,7 +74,7 @@ class FileSink:
                 self._known.add(name)
             path = folder / file_name(url)
             unfinished = path.with_suffix(".tmp")
-            unfinished.write_bytes(content)
+            _write(unfinished, content)
             unfinished.replace(path)
         except OSError as error:
             if error.errno in _NO_ROOM:

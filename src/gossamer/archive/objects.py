@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import msgspec
 from msgspec import Struct
 
+from gossamer.core.ledger.archive_names import checked_ends
+from gossamer.model.errors import CorruptFolderError
+
 if TYPE_CHECKING:
     from gossamer.ports.object_store import ObjectStore
 
@@ -103,8 +106,12 @@ class MergedFiles:
             self._known = {}
             lines = self._path.read_bytes().split(b"\n") if self._path.is_file() else []
             for line in lines[:-1]:
-                merged = msgspec.json.decode(line, type=MergedFile)
+                try:
+                    merged = msgspec.json.decode(line, type=MergedFile)
+                except (msgspec.MsgspecError, ValueError) as error:
+                    raise CorruptFolderError(f"{self._path}: a line is none of ours: {error}") from error
                 self._known[merged.name] = merged
+            checked_ends({name: merged.size for name, merged in self._known.items()}, str(self._path))
         return self._known
 
     def add(self, merged: MergedFile) -> None:

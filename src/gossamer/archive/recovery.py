@@ -1,9 +1,9 @@
 """What did a process that died leave in its archive files, and how are they closed?
 
-The archive is the write-ahead log: whole orders beyond the committed length are pages to be
-finished. Only what is torn behind the last of them is cut off. An order is whole if its response
-(or revisit) record is; a request without one is part of a torn order. What is cut off is not thrown away: it goes to
-the folder `aside/`. After `recover` a file ends with a whole order; `close_file` gives it its index and its final
+The archive is the write-ahead log: whole tasks beyond the committed length are pages to be
+finished. Only what is torn behind the last of them is cut off. A task is whole if its response
+(or revisit) record is; a request without one is part of a torn task. What is cut off is not thrown away: it goes to
+the folder `aside/`. After `recover` a file ends with a whole task; `close_file` gives it its index and its final
 name. Both may be repeated.
 """
 
@@ -39,8 +39,8 @@ class RecoveredTail(Struct, frozen=True):
         """Yield the records, warcinfo and requests too, one in memory at a time."""
         return iter(ArchiveReader(self.path, self.start))
 
-    def orders(self) -> Iterator[tuple[ArchivedRecord | None, ArchivedRecord]]:
-        """Yield request (None if there is none) and response or revisit of every order."""
+    def tasks(self) -> Iterator[tuple[ArchivedRecord | None, ArchivedRecord]]:
+        """Yield request (None if there is none) and response or revisit of every task."""
         request = None
         for record in self.records():
             if record.type == "request":
@@ -51,7 +51,7 @@ class RecoveredTail(Struct, frozen=True):
 
 
 def recover(path: Path, committed_length: int) -> RecoveredTail:
-    """Cut the file behind its last whole order and return what lies beyond `committed_length`."""
+    """Cut the file behind its last whole task and return what lies beyond `committed_length`."""
     size = path.stat().st_size
     if size < committed_length:
         raise CorruptFolderError(

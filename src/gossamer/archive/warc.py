@@ -116,7 +116,7 @@ def new_record_id() -> str:
     return f"urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
-@lru_cache(maxsize=64)  # an order's records, its index line and often the next orders share a time
+@lru_cache(maxsize=64)  # a task's records, its index line and often the next tasks share a time
 def warc_date(moment: float) -> str:
     """Return seconds since 1970 as a WARC-Date; the same time always has the same text."""
     seconds, micros = divmod(round(moment * 1_000_000), 1_000_000)

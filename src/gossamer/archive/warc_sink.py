@@ -6,12 +6,12 @@ from gossamer.archive.warc import REQUISITE, Identified, RefersTo, stored_block
 from gossamer.archive.writer import ArchiveWriter
 from gossamer.foundation import failpoints
 from gossamer.model.exchanges import FetchedPage, Volume
-from gossamer.model.records import OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, Outcome, Result
 
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
-_PAGE = OrderKind.PAGE
-_REQUISITE = OrderKind.REQUISITE
+_PAGE = FetchKind.PAGE
+_REQUISITE = FetchKind.REQUISITE
 
 
 class WarcSink:
@@ -36,7 +36,7 @@ class WarcSink:
         """Append the records of an answer; content that is already stored becomes a revisit record."""
         exchange = page.exchange
         first = page.first_copy
-        kind = page.order.kind
+        kind = page.task.kind
         refers = RefersTo(first.url, first.date, first.payload_digest) if first and first.payload_digest else None
         archived = self._writer.write(
             exchange,

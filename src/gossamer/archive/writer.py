@@ -1,6 +1,6 @@
 """Writes answers to WARC files.
 
-A worker owns one `ArchiveWriter`, which owns its files. Invariants: the records of an order
+A worker owns one `ArchiveWriter`, which owns its files. Invariants: the records of a task
 reach the file in one unbuffered `write`, so a killed process loses none of them; a file is
 named `….warc.gz.open` until it is complete and synced; no name is used twice; a write that
 fails leaves the file as it was; if the disk does not allow that, the next write does so first, and a file
@@ -51,7 +51,7 @@ class Archived(Struct, frozen=True, gc=False):
     """Where an exchange was stored."""
 
     span: ArchiveSpan  # of the response or revisit record
-    end: int  # length of the file with all records of the order
+    end: int  # length of the file with all records of the task
     payload_digest: bytes  # 20 bytes, what a later `RefersTo` needs
     is_revisit: bool
 
@@ -106,7 +106,7 @@ class ArchiveWriter:
         block: StoredBlock | None = None,
         is_page: bool = True,
     ) -> Archived:
-        """Store the records of one order; on return they are in the file, but perhaps not yet durable.
+        """Store the records of one task; on return they are in the file, but perhaps not yet durable.
 
         `block` is the stored block of the exchange, if known. A file has `save_interval` pages, and whatever other
         answers come between them.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def identity_of(settings: Settings) -> Identity:
-    """Return who is crawling."""
     return Identity(user_agent_of(settings), settings.contact)
 
 
@@ -44,7 +43,6 @@ def budget_of(settings: Settings) -> Budget:
 
 
 def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
-    """Return the limits of the frontier."""
     return FrontierLimits(
         connections=budget.safe_connections,
         max_pages=settings.max_pages,
@@ -53,9 +51,11 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
         scales_domain_budget=settings.domain_budget_by_rank,
         address_connections=settings.address_connections,
         domain_connections=settings.domain_connections,
+        domain_share=settings.domain_share / 100,
         max_hosts_per_address=settings.max_hosts_per_address,
         address_delay_s=settings.address_politeness_ms / 1000,
         domain_delay_s=settings.domain_politeness_ms / 1000,
+        retries=settings.retries,
         retry_wait_s=settings.retry_wait,
         max_depth=settings.max_depth,
         is_unreachable_robots_allowed=settings.robots_unreachable is RobotsUnreachable.ALLOW,
@@ -68,7 +68,6 @@ def frontier_limits(settings: Settings, budget: Budget) -> FrontierLimits:
 
 
 def ordering_of(settings: Settings) -> Ordering:
-    """Return the order of URLs and hosts."""
     return ordering(settings.order, settings.random_seed)
 
 
@@ -107,6 +106,7 @@ def build_crawl(
         follows_duplicates=settings.follow_duplicates,
         cooldown_s=settings.cooldown_sec,
         max_queued=settings.max_queued,
+        max_redirects=settings.max_redirects,
         continues_after_target=settings.after_target is AfterTarget.CONTINUE,
         max_hosts_per_domain=settings.max_hosts_per_domain,
         watches_traps=settings.traps,
@@ -115,6 +115,7 @@ def build_crawl(
         spam=settings.spam,
         host_ranks=host_ranks,
         max_requisites=settings.max_requisites_per_page if settings.requisites else 0,
+        identified=tuple(filter(None, (normal_pattern(rule.host) for rule in settings.request if rule.identifies))),
         insecure=tuple(filter(None, map(normal_pattern, settings.insecure))),
     )
     frontier = Frontier(limits, pace_of(settings), how, token)

@@ -7,19 +7,27 @@ Nothing is started here, and no part is changed after it is made.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gossamer import __version__
 from gossamer.assembly.access import access_rules_of, check_plain_seeds, warnings_about
 from gossamer.assembly.engine import budget_of, build_crawl, identity_of, ordering_of
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.ledger import LedgerLimits, LocalLedger
+from gossamer.backends.registry import (
+    check_reachable_catalogs,
+    check_topics,
+    check_url_stores,
+    open_catalog,
+    open_topic,
+)
 from gossamer.core.links.intake import LinkHooks
 from gossamer.core.spam.hosts import SpamUse
 from gossamer.engine.crawl import Crawl
@@ -29,15 +37,16 @@ from gossamer.fetch.limits import FetchLimits, files_for, max_connections, raise
 from gossamer.fetch.names.dns import Resolver
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.fetch.trust import check_trust
+from gossamer.model.commands import Submit
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.events import masked_event, masked_text
 from gossamer.model.records import UrlRecord
 from gossamer.reading.archive_access import archive_files
 from gossamer.reading.rank_file import RANK_FILE_NAME
 from gossamer.runtime.hub.config import CommitTargets, HubLimits
-from gossamer.runtime.hub.control import Submit
 from gossamer.runtime.hub.hub import Hub
 from gossamer.runtime.hub.observer import HubObserver, all_of
+from gossamer.runtime.hub.run import Run
 from gossamer.runtime.ranks.rank_job import RankJob
 from gossamer.runtime.ranks.rank_watch import RankWatch
 from gossamer.runtime.ranks.stored_ranks import StoredRanks
@@ -52,8 +61,7 @@ from gossamer.runtime.session.plugin_links import with_filters, with_policy
 from gossamer.runtime.session.session import Session
 from gossamer.runtime.stores.outage import OutageControl
 from gossamer.runtime.stores.run_stores import RunStores
-from gossamer.runtime.stores.sink_config import sink_config
-from gossamer.runtime.stores.sinks import check_url_stores
+from gossamer.runtime.stores.sinks import SinkConfig
 from gossamer.runtime.stores.upload_factory import UploadPlan, build_uploads
 from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.compiled import warning_of_missing
@@ -74,21 +82,20 @@ from gossamer.runtime.workers.factory import WorkerConfig
 from gossamer.runtime.workers.pool import WorkerSource
 from gossamer.runtime.workers.source import LocalWorkers, WorkerLedger
 from gossamer.settings.budget import Budget
-from gossamer.settings.extras import pip_install
+from gossamer.settings.crawl_key import new_identity
 from gossamer.settings.identity import robots_token_of
-from gossamer.settings.model import PdfUse, Settings
-from gossamer.settings.plugins import LINK_FILTER, ORDER, PARSER, check_plugins, of_kind, with_versions
+from gossamer.settings.model import PdfUse, RobotsUnreachable, Settings
+from gossamer.settings.plugins import LINK_FILTER, ORDER, PARSER, SINK, check_plugins, of_kind, with_versions
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
 from gossamer.settings.rules import accepted_types, pace_of, rank_every_of
-from gossamer.settings.seeds import Seed, identified
+from gossamer.settings.seeds import Seed
 from gossamer.settings.stores import has_url_stores
 from gossamer.telemetry.bound_by import LoadLimits
 from gossamer.telemetry.event_log import EventLog, Logs, file_stem
 
 if TYPE_CHECKING:
     from gossamer.ports import Ledger
-    from gossamer.ports.shared_ledger import SharedLedger
     from gossamer.runtime.cluster.node_agent import NodeAgent
     from gossamer.runtime.cluster.seat import Seat
     from gossamer.runtime.stores.publishing import CatalogPublisher, Publisher, Publishing
@@ -108,31 +115,6 @@ def open_ledger(folder: CrawlFolder | Path, *, is_readonly: bool) -> Ledger:
     return ledger
 
 
-_LEDGER_CLIENTS = {  # by the scheme of a ledger URL: packages, and the extra that has them
-    "postgresql": ("psycopg", "postgresql"),
-    "kafka": ("confluent_kafka cassandra", "kafka"),
-}
-
-
-def open_shared(url: str, warn: Callable[[str], None] = lambda _: None) -> SharedLedger:
-    """Open the ledger that nodes share, by its URL; the caller closes it. A node warns of what may go wrong."""
-    scheme = url.partition(":")[0]
-    clients, extra = _LEDGER_CLIENTS.get(scheme, ("redis", "redis"))
-    if not all(find_spec(client) for client in clients.split()):
-        raise UsageError(f"{scheme}:// needs its clients: {pip_install(extra)}")
-    if scheme == "postgresql":
-        from gossamer.backends.postgresql.connect import connect as connect_postgresql
-
-        return connect_postgresql(url, warn)
-    if scheme == "kafka":
-        from gossamer.backends.kafka.connect import connect as connect_kafka
-
-        return connect_kafka(url, warn)
-    from gossamer.backends.redis.connect import connect
-
-    return connect(url, warn)
-
-
 class RunPlace(Struct, frozen=True):
     """Where a run takes place, if not on this machine alone."""
 
@@ -143,8 +125,6 @@ class RunPlace(Struct, frozen=True):
 
 
 class _Basis(Struct, frozen=True):
-    """What every part of one run is built from."""
-
     settings: Settings
     budget: Budget
     folder: CrawlFolder
@@ -170,53 +150,71 @@ def build_session(
     place = place or RunPlace()
     check_plugins(settings.plugin)
     settings, plugin_changes = with_versions(settings)
-    seeds = identified(seeds) if use_regions(settings) is not None else seeds
+    use_regions(settings)
     check_plain_seeds(settings, [seed.link.url for seed in seeds if not seed.is_guess])
     basis = _basis_of(settings, folder, observer or Observer(), place.seat)
     budget = basis.budget
     storage = _build_storage(basis)
-    hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), lambda error: hub.fail_plugin(error))  # noqa: PLW0108
-    crawl = _build_engine(basis, storage, seeds, hooks, lambda error: hub.fail_plugin(error))  # noqa: PLW0108
+    run = Run(_hub_limits(basis))
+    hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), run.fail_plugin)
+    crawl = _build_engine(basis, storage, seeds, hooks, run.fail_plugin)
     config = _worker_config(basis, reads_anchors=hooks is not None and hooks.are_set)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now
     masked = masked_text if settings.mask_queries else str
     warnings = WarningLog(storage.emitter, storage.crashes, now, basis.observer.on_warning, masked=masked)
-    outage = OutageControl(lambda: hub, warnings.warn)
-    stores = _open_stores(basis, storage.ledger, rules, outage, lambda: (agent or storage.ledger).archive_ends())  # noqa: PLW0108
+    agent = _build_agent(basis, storage.ledger, crawl, warnings, run.fail)
+    outage = OutageControl(run, warnings.warn)
+    stores = _open_stores(basis, storage.ledger, rules, outage, (agent or storage.ledger).archive_ends)
     parts = (folder, storage.ledger, crawl, storage.emitter)
-    told = stores.on_finished
-    recovery = Recovery(*parts, warnings=warnings, rules=rules, now=now, on_finished=told)
+    recovery = Recovery(*parts, warnings=warnings, rules=rules, now=now, on_finished=stores.on_finished)
+
     policy = AddressPolicy(settings.allow_network)
     first_copies = WorkerLedger(storage.ledger.first_with_content, folder.state)
-    local_workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
+    workers = LocalWorkers(settings.workers or 1, config, policy, first_copies, recovery)
     resolver = Resolver(now, server=settings.dns or None, cache_size=budget.names, max_rate=settings.dns_rate)
+    addresses = AddressFinder(resolver, policy, AccessTable(basis.access) if basis.access else None, now)
+
     gauges = Gauges()
     conditions = Conditions(warnings, gauges, connections=budget.connections, pace=crawl.frontier.pace)
-    # The heartbeat is made below, of the hub's own figures.
-    observed = _build_observer(basis, stores, warnings, conditions, lambda: heartbeat.emit())  # noqa: PLW0108
-    agent = _build_agent(basis, storage.ledger, crawl, warnings, lambda error: hub.on_failure(error))  # noqa: PLW0108
-    commits = stores.commits(storage.ledger if agent is None else agent.commits)
-    access = AccessTable(basis.access) if basis.access else None
-    targets = CommitTargets(commits, storage.log)
-    addresses = AddressFinder(resolver, policy, access, now)
-    limits = _hub_limits(basis, agent)
-    own = _reviewed(basis.observer, place.workers or local_workers, crawl)
-    hub = Hub(limits, crawl=crawl, targets=targets, workers=own, addresses=addresses, now=now, observer=observed)
-    probe = _build_probe(basis, storage.ledger, crawl, hub, workers=local_workers, warnings=warnings)
-    sources = RunSources(hub, probe, gauges, warnings, resolver, outage.stats, local_workers)
+    probe = _build_probe(basis, storage.ledger, crawl, run.submit, workers=workers, warnings=warnings)
+    sources = RunSources(run, probe, gauges, warnings, resolver, outage.stats, workers)
     figures = FiguresSource(crawl, _measures(basis, sources), now)
     heartbeat = Heartbeat(figures, storage.emitter, now, basis.observer.on_beat)
-    opt_outs = OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), hub.submit)
-    asked = basis.observer.review
-    rereader = Rereader(
-        crawl.rereading, storage.ledger, rules, warnings=warnings, submit=hub.submit, now=now, review=asked
+    forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: run.limits.max_wait_s, now)
+    watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, workers, probe))
+
+    hub = Hub(
+        run,
+        crawl=crawl,
+        targets=CommitTargets(stores.commits(storage.ledger if agent is None else agent.commits), storage.log),
+        workers=_reviewed(basis.observer, place.workers or workers, crawl),
+        addresses=addresses,
+        now=now,
+        observer=_build_observer(basis, stores, warnings, conditions, heartbeat.emit),
+        send_until=None if agent is None else agent.send_until,
     )
-    forecasting = Forecasting(crawl.frontier, gauges, figures.forecast_limits, lambda: hub.limits.max_wait_s, now)
-    watch = RunWatch(figures, gauges, conditions, forecasting, partial(_measured, folder.path, local_workers, probe))
-    ranks_watch = _build_rank_watch(basis, crawl, storage.emitter, warnings, hub.submit, agent=agent, place=place)
-    watching = (heartbeat, opt_outs, rereader, ranks_watch, watch, stores.watch(hub.submit, warnings.warn))
-    services = RunServices(hub, resolver, policy, probe, figures, *watching, warnings, basis.observer, stores.all)
+    review = basis.observer.review
+    rereader = Rereader(
+        crawl.rereading, storage.ledger, rules, warnings=warnings, submit=run.submit, now=now, review=review
+    )
+    services = RunServices(
+        run,
+        hub,
+        resolver,
+        policy,
+        probe,
+        figures,
+        heartbeat,
+        opt_outs=OptOutWatch(OptOutFile(folder.path / opt_out.FILE_NAME, settings.block_host), run.submit),
+        rereader=rereader,
+        ranks=_build_rank_watch(basis, crawl, storage.emitter, warnings, run.submit, agent=agent, place=place),
+        watch=watch,
+        uploads=stores.watch(run.submit, warnings.warn),
+        warnings=warnings,
+        observer=basis.observer,
+        publishers=stores.all,
+    )
     begun = {**basis.warnings, "plugin_changed": plugin_changes and f"plugins have changed: {plugin_changes}"}
     plan = RunPlan(settings, seeds, retries, Repeatability.of(settings, budget), begun, place.goes_on)
     return Session(plan, storage=storage, crawl=crawl, recovery=recovery, services=services, now=now, agent=agent)
@@ -254,17 +252,18 @@ def _open_publishers(basis: _Basis, rules: ReadingRules, node: str, ledger: Ledg
 
 
 def _open_catalogs(basis: _Basis, node: str, ledger: Ledger) -> list[CatalogPublisher]:
-    from gossamer.runtime.stores.catalogs import open_catalogs
+    from gossamer.reading.catalog_rows import CatalogRows
+    from gossamer.runtime.stores.publishing import CatalogPublisher
 
-    return open_catalogs(basis.settings.catalog, node, ledger, basis.time_line.now)
+    rows = CatalogRows(ledger.look_up, node)
+    return [CatalogPublisher(open_catalog(url), rows, basis.time_line.now) for url in basis.settings.catalog]
 
 
 def _open_feeds(basis: _Basis, ledger: Ledger, outage: OutageControl) -> list[Publishing]:
-    from gossamer.handover.feed.topic_feed import FeedPublisher, RunningCrawl  # 50 ms: documents are read from trees
-    from gossamer.handover.feed.topics import open_topic
+    from gossamer.handover.feed.topic_feed import FeedPublisher, OwnCrawl  # 50 ms: documents are read from trees
     from gossamer.reading.node_folders import one_folder
 
-    crawl = RunningCrawl(str(basis.folder.path), one_folder(basis.folder), ledger, basis.settings)
+    crawl = OwnCrawl(str(basis.folder.path), one_folder(basis.folder), ledger, basis.settings)
     return [FeedPublisher(open_topic(url), crawl, outage.warn) for url in basis.settings.feed]
 
 
@@ -281,7 +280,7 @@ def _reviewed(observer: Observer, workers: WorkerSource, crawl: Crawl) -> Worker
         return workers
     from gossamer.runtime.hub.reviewing import ReviewedWorkers
 
-    return ReviewedWorkers(workers, crawl.order, observer.review)
+    return ReviewedWorkers(workers, crawl.task, observer.review)
 
 
 def _build_rank_watch(
@@ -337,14 +336,8 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
     is_new = seat is None and not folder.settings_path.is_file()
     check_url_stores(settings.store, is_new=is_new)
     crawl = folder.path.absolute().name if seat is None else seat.crawl
-    if settings.catalog:
-        from gossamer.runtime.stores.catalogs import check_catalogs
-
-        check_catalogs(settings.catalog, crawl, is_new=is_new, is_node=seat is not None)
-    if settings.feed:
-        from gossamer.handover.feed.topics import check_topics
-
-        check_topics(settings.feed)
+    check_reachable_catalogs(settings.catalog, crawl, is_new=is_new, is_node=seat is not None)
+    check_topics(settings.feed)
     files = raise_file_limit()
     possible = _within_files(settings, files)
     access = access_rules_of(settings, os.environ)
@@ -375,7 +368,10 @@ def _build_storage(basis: _Basis) -> RunStorage:
     log = EventLog(folder.events, file_stem(started_at))
     tap = EventTap(log, basis.observer.on_event)
     is_masked = basis.settings.mask_queries
-    ledger = LocalLedger(folder.state, limits=limits, is_copy=basis.seat is not None)
+    identity = (
+        new_identity(is_repeatable=basis.settings.connections == 1) if basis.seat is None else basis.seat.record.ids
+    )
+    ledger = LocalLedger(folder.state, limits=limits, is_copy=basis.seat is not None, identity=identity)
     fetches = _crawl_log(basis, ledger)
     emit = (lambda event: tap.emit(masked_event(event))) if is_masked else tap.emit
     emitter = EventEmitter(emit, started_at, fetches)
@@ -421,7 +417,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
         allowed_networks=settings.allow_network,
         allowed_addresses=(),
         time_line=basis.time_line,
-        sinks=sink_config(settings, basis.folder.path, basis.upload_plan, identity.user_agent),
+        sinks=_sink_config(basis, identity.user_agent),
         ca_file=settings.ca_file,
         copies=budget.copies,
         regions=rules_of(settings),
@@ -429,15 +425,42 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
     )
 
 
-def _hub_limits(basis: _Basis, agent: NodeAgent | None) -> HubLimits:
+def _sink_config(basis: _Basis, user_agent: str) -> SinkConfig:
+    settings = basis.settings
+    folder = basis.folder.path
+    return SinkConfig(
+        stores=settings.store,
+        out=str(folder),
+        archive_prefix=basis.upload_plan.archive_prefix,
+        save_interval=settings.save_interval,
+        warcinfo={
+            "software": f"Gossamer/{__version__}",
+            "robots": _robots_policy(settings),
+            "http-header-user-agent": user_agent,
+            "operator": settings.contact or "unknown",
+            "hostname": socket.gethostname() or "localhost",
+            "isPartOf": folder.name,
+        },
+        max_file_bytes=basis.upload_plan.max_file_bytes,
+        plugins=of_kind(settings.plugin, SINK),
+    )
+
+
+def _robots_policy(settings: Settings) -> str:
+    """Return how robots.txt is obeyed, as the archive files state it."""
+    is_strict = settings.robots_unreachable is RobotsUnreachable.DENY
+    own = f"not obeyed at own hosts: {' '.join(settings.own_host)}" if settings.own_host else ""
+    return ", ".join(filter(None, ("RFC 9309", "" if is_strict else "unreachable=allow", own)))
+
+
+def _hub_limits(basis: _Basis) -> HubLimits:
     return HubLimits(
         workers=basis.settings.workers or 1,
         connections=basis.budget.connections,
         max_time_s=basis.settings.max_time,
         max_wait_s=basis.settings.max_wait,
-        order_limit_s=max(HubLimits().order_limit_s, 20 * basis.settings.timeout),
-        ends_by_itself=agent is None,
-        send_until=None if agent is None else agent.send_until,
+        task_limit_s=max(HubLimits().task_limit_s, 20 * basis.settings.timeout),
+        ends_by_itself=basis.seat is None,
     )
 
 
@@ -446,7 +469,7 @@ def _measured(folder: Path, workers: LocalWorkers, probe: vitals.StallProbe) -> 
 
 
 def _build_probe(
-    basis: _Basis, ledger: LocalLedger, crawl: Crawl, hub: Hub, *, workers: LocalWorkers, warnings: WarningLog
+    basis: _Basis, ledger: LocalLedger, crawl: Crawl, submit: Submit, *, workers: LocalWorkers, warnings: WarningLog
 ) -> vitals.StallProbe:
     """Return the probe of the event loop, which also calls memory control."""
     budget = basis.budget
@@ -463,7 +486,7 @@ def _build_probe(
         crawl=crawl,
         ledger=ledger,
         warn=warnings.warn,
-        submit=hub.submit,
+        submit=submit,
         now=basis.time_line.now,
     )
     return vitals.StallProbe(memory=vitals.MemoryWatch(workers.pids, memory.on_memory))

@@ -1,1 +1,1 @@
-"""A folder a technology, the same file names in each."""
+"""Where are ledgers, stores and catalogs? A folder per technology with the same file names; `registry` lists them."""

@@ -10,7 +10,6 @@ from gossamer.cli.verbs import VERBS, options_of, parser_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "SHELL",
@@ -24,7 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     print(SCRIPTS[arguments.shell]())
     return 0
 

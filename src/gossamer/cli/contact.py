@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gossamer.model.errors import UsageError
-from gossamer.settings.contact import remembered_contact, remembered_path
+from gossamer.settings.identity import remembered_contact, remembered_path
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, needs_contact
 

@@ -22,13 +22,11 @@ _STATUSES = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("verb", metavar="VERB", nargs="?", help="the verb; without one: all verbs")
     parser.add_argument("--man", action="store_true", help="print the manual page, for man(1)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     if arguments.man:
         print("\n".join(manual()))
     elif arguments.verb is None:

@@ -15,7 +15,7 @@ from gossamer.cli.pipes import STDOUT
 from gossamer.handover.export.output import write_lines
 from gossamer.handover.listing import csv_lines, json_lines
 from gossamer.model.errors import UsageError
-from gossamer.telemetry.text import count, plural
+from gossamer.telemetry.text import count, masked_output, plural
 
 Row = TypeVar("Row")
 SHOWN = 20
@@ -39,7 +39,7 @@ class Listing(Struct, frozen=True):
 
 
 def add_listing(parser: argparse.ArgumentParser) -> None:
-    """Add how the answer is written to the options."""
+    """Add the options for how the answer is written."""
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON lines: the counts, then everything")
     form.add_argument("--csv", action="store_true", help="print CSV with a header")
@@ -66,8 +66,9 @@ def listing_of(arguments: argparse.Namespace) -> Listing:
 
 
 def write_listing(listing: Listing, head: Struct, kind: type[Struct], rows: Iterable[Struct]) -> None:
-    """Write an answer as JSON lines or CSV; for a file, say so on stderr."""
+    """Write an answer as JSON lines or CSV; for a file, say so on stderr. Masked, if what is printed is."""
     lines = csv_lines(kind, rows) if listing.form == "csv" else json_lines(head, rows)
+    lines = (masked_output(line) for line in lines)
     if listing.out is not None:
         written = write_lines(lines, listing.out) - 1
         print(f"{plural(written, 'row')} written to {listing.out}", file=sys.stderr)

@@ -7,16 +7,18 @@ import sys
 import time
 from pathlib import Path
 
-from gossamer.cli.cluster.ledger import is_ledger_url, open_crawl, shown_url
+from gossamer.control.record import is_ledger_url, open_crawl, shown_url
 from gossamer.model.errors import UsageError
+from gossamer.model.events import masked_text
 from gossamer.reading.cluster import SharedReader
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.view import CrawlView
-from gossamer.telemetry.text import plural, printable
+from gossamer.settings.load import settings_for_node
+from gossamer.telemetry.text import mask_output, plural, printable
 
 
 def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, reads_folders: bool = True) -> None:
-    """Add the crawl to the arguments; a verb that reads archives or events can be told where those of nodes are."""
+    """Add the crawl to the arguments; verbs that read archives or events accept the folders of nodes, too."""
     parser.add_argument(
         "dir",
         metavar="DIR",
@@ -27,7 +29,7 @@ def add_crawl(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, read
 
 
 def add_node_folders(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Add where the folders of nodes are to the arguments."""
+    """Add the folders of nodes to the arguments."""
     parser.add_argument(
         "--node-folder",
         action="append",
@@ -46,13 +48,37 @@ def open_folder(arguments: argparse.Namespace) -> CrawlReader:
     """Return the crawl in the folder that the arguments name."""
     if folders_given(arguments):
         raise UsageError("--node-folder is for a ledger URL; a crawl in a folder has one folder")
-    return CrawlReader(Path(arguments.dir))
+    reader = CrawlReader(Path(arguments.dir))
+    if _masks_queries(reader.folder.settings_path):
+        mask_output(masked_text)
+    return reader
+
+
+def _masks_queries(settings: Path) -> bool:
+    """Return whether a crawl masks the queries of URLs in all that is shown; the reader judges its settings later."""
+    try:
+        return any(line.split() == ["mask-queries", "=", "true"] for line in settings.read_text("utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _open_shared(arguments: argparse.Namespace) -> SharedReader:
     given = folders_given(arguments)
     shared, record = open_crawl(arguments.dir)
+    if settings_for_node(record.settings, arguments.dir, []).mask_queries:
+        mask_output(masked_text)
     return SharedReader(shared, record, shown_url(arguments.dir), given, time.time())
+
+
+def check_crawl(arguments: argparse.Namespace) -> str:
+    """Return the folder or ledger URL that the arguments name; raise if there is no crawl."""
+    crawl = str(arguments.dir)
+    if is_ledger_url(crawl):
+        shared, _ = open_crawl(crawl)
+        shared.close()
+    else:
+        open_folder(arguments).folder.require_crawl()
+    return crawl
 
 
 def folders_given(arguments: argparse.Namespace) -> dict[str, Path]:

@@ -52,7 +52,7 @@ def describe(parser: argparse.ArgumentParser, usage: str, examples: Sequence[str
 
 
 def shorten(parser: argparse.ArgumentParser, common: Sequence[str]) -> None:
-    """Make `--help` show the common options only, and `--help-all` all of them. Call it when all were added."""
+    """Make `--help` show the common options only, and `--help-all` all of them. Call it after all are added."""
     parser.add_argument("--help-all", action=_FullHelp, nargs=0, const=parser.epilog, help="show all options, and exit")
     parser.formatter_class = partial(GroupedHelp, shown=common)
     number = sum(1 for _ in options_of(parser))
@@ -76,7 +76,6 @@ def group_of(parser: argparse.ArgumentParser, group: Group) -> argparse._Argumen
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a node."""
     group = group_of(parser, Group.CLUSTER)
     group.add_argument("--node", metavar="NAME", help="name of this node, unique in the crawl (host name and a suffix)")
     group.add_argument(

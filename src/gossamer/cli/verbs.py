@@ -22,8 +22,8 @@ GROUPS = {
     },
     "watch and steer": {
         "status": ("gossamer.cli.steer.status", "the progress of a crawl"),
-        "ui": ("gossamer.cli.steer.ui", "the page of a crawl that runs or has ended, in a browser"),
-        "stop": ("gossamer.cli.steer.stop", "end a crawl that runs cleanly, on all its nodes"),
+        "ui": ("gossamer.cli.steer.ui", "the dashboard of a crawl that runs or has ended, in a browser"),
+        "stop": ("gossamer.cli.steer.stop", "end a running crawl cleanly, on all its nodes"),
         "pause": ("gossamer.cli.steer.pause", "make no more requests until a crawl is resumed"),
         "add": ("gossamer.cli.steer.add", "queue more seeds, or report pages that have changed"),
         "set": ("gossamer.cli.steer.set_limit", "change a limit of a crawl"),
@@ -139,7 +139,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def overview(described: int = _DESCRIBED) -> str:
-    """Return the verbs under their headings, with what the first of each heading do."""
+    """Return the verbs under their headings, and describe the first of each."""
     lines = ["usage: gossamer VERB …", "", "A polite, crash-proof web crawler."]
     for heading, group in GROUPS.items():
         verbs = list(group)
@@ -150,7 +150,6 @@ def overview(described: int = _DESCRIBED) -> str:
 
 
 def parser_of(verb: str) -> argparse.ArgumentParser:
-    """Return the parser of a verb."""
     module, purpose = VERBS[verb]
     parser = Parser(f"gossamer {verb}", purpose)
     importlib.import_module(module).configure(parser)

@@ -36,8 +36,6 @@ _NO_RANK = 1e-12  # less than this is what additions leave of nothing
 
 
 class RankRules(Struct, frozen=True, gc=False):
-    """How ranks are computed."""
-
     damping: float = DAMPING
     self_share: float = SELF_SHARE
     tolerance: float = TOLERANCE

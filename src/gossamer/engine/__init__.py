@@ -1,4 +1,4 @@
-"""What happens in one crawl? `crawl.Crawl` takes facts and returns orders; the ledger and the events follow. Pure, as
+"""What happens in one crawl? `crawl.Crawl` takes facts and returns tasks; the ledger and the events follow. Pure, as
 the core.
 
 `admission` (how links become queued URLs), `results` (what follows from an answer), `revisit` (when again), `shards`

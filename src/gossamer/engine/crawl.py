@@ -1,15 +1,15 @@
-"""One crawl: facts go in, orders come out, the ledger and the events follow.
+"""One crawl: facts go in, tasks come out, the ledger and the events follow.
 
 This is the whole crawl except the network: no sockets, no files but the ledger's, no clock. The hub drives it in
 real time, the simulator in virtual time. What the driver calls:
 
-    crawl.orders(now)      requests to make now; call after every fact and at `next_wakeup`
+    crawl.tasks(now)       requests to make now; call after every fact and at `next_wakeup`
     crawl.take_resolves()  names to look up; answer with `learn_address` or `fail_address`
     crawl.complete(...)    a request has ended
 
 Everything that follows from a result is in the ledger's pending changes before `complete` returns, except what
-`save_state` adds before a commit; so every commit is consistent. What follows is in a module per kind:
-`robots_results`, `page_results`, `removal`, `first_pass`; `shard` takes and releases shards.
+`save_state` adds before a commit; so every commit is consistent. `results` says what follows; `admission` is the way
+into the queue, `removal` the way out of it; `shards` takes and releases shards.
 """
 
 from __future__ import annotations
@@ -20,28 +20,40 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gossamer.core.frontier.effects import Effects
 from gossamer.core.frontier.frontier import Frontier
-from gossamer.core.ledger.catalog import MAX_TEXT_CHARS, cut_texts, queued_from
+from gossamer.core.ledger.catalog import MAX_TEXT_CHARS, queued_from, with_short_texts
 from gossamer.core.links.intake import Intake
-from gossamer.core.url.forms import origin_of
-from gossamer.core.url.host_patterns import names_host
+from gossamer.core.revisit.shares import FetchShares
 from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of
-from gossamer.engine.admission.link_following import judge_redirect
+from gossamer.engine.admission.admission import Admission
+from gossamer.engine.admission.first_pass import FirstPassProgress
+from gossamer.engine.admission.link_backlog import LinkBacklog
+from gossamer.engine.admission.link_following import judged_redirect
 from gossamer.engine.admission.link_review import LinkReview
-from gossamer.engine.cluster.link_messages import Letter
-from gossamer.engine.composition import compose
+from gossamer.engine.admission.removal import Removal
+from gossamer.engine.admission.rereading import Rereading
+from gossamer.engine.admission.revival import Revival
+from gossamer.engine.admission.scope_record import ScopeRecord
+from gossamer.engine.admission.seed_rules import SeedRules
+from gossamer.engine.admission.seeding import Seeding
+from gossamer.engine.cluster.link_messages import NodeMessage
+from gossamer.engine.cluster.node_messages import NodeMessages
 from gossamer.engine.event_emitter import EventEmitter
+from gossamer.engine.frontier_commands import FrontierCommands
 from gossamer.engine.results.conditional import with_stored_copy
-from gossamer.engine.revisit.due_urls import is_due_again, visit_of
-from gossamer.engine.revisit.notices import NoticeCounts
+from gossamer.engine.results.domain_ranks import DomainRanks
+from gossamer.engine.results.results import Results
+from gossamer.engine.revisit.due_urls import DueUrls, is_due_again, visit_of
+from gossamer.engine.revisit.notices import NoticeCounts, NoticeEffects
+from gossamer.engine.revisit.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
+from gossamer.engine.shards.host_directory import HostDirectory
+from gossamer.engine.shards.shard import Shards
 from gossamer.model.figures import Totals
 from gossamer.model.records import (
-    DomainRecord,
+    Completed,
+    FetchTask,
     Link,
-    Order,
-    OrderKind,
     Outcome,
     QueuedUrl,
     Result,
@@ -55,14 +67,12 @@ from gossamer.model.state import CrawlState, OperatorRequest, SeedRecord
 if TYPE_CHECKING:
     from gossamer.ports import Ledger
 
-# A turn ends when it has done this much besides orders, so that it does not hold the event loop: slices of robots.txt
+# A turn ends when it has done this much besides tasks, so that it does not hold the event loop: slices of robots.txt
 # files that are read again, hosts that are loaded, and URLs that robots.txt forbids (50 µs each, 1 ms at most).
 MAX_TURN_WORK = 256_000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
 _WORKER_LOST = Outcome.WORKER_LOST
-_PAGE = OrderKind.PAGE
-_REQUISITE = OrderKind.REQUISITE
 
 
 class Crawl:
@@ -73,40 +83,78 @@ class Crawl:
     ) -> None:
         self._rules = rules
         self.frontier = frontier
+        frontier.set_foreign(intake.foreign)
         self.link_review = LinkReview(intake)
         self._ledger = ledger
         self._events = emitter
-        parts = compose(rules, frontier, intake, ledger, emitter)
-        frontier.set_foreign(intake.foreign)
-        self.state = parts.state
-        self.seeds = parts.seeds
-        self.rereading = parts.rereading
-        self.scope = parts.scope
-        self._near = parts.near
-        self._hosts = parts.hosts
-        self._holding = parts.holding
-        self._admission = parts.admission
-        self._revival = parts.revival
-        self._introduced = parts.admission.introduced
+        self.state = state = CrawlState()
+        self._hosts = hosts = HostDirectory(frontier, ledger, DomainRanks(frontier, ledger, rules.host_ranks, state))
+        self.learn_ranks = hosts.learn_ranks
+
+        # What gets into the queue, and what has to wait for that
+        self.seeds = SeedRules(intake, frontier.limits, ledger)
+        self.scope = ScopeRecord(intake.scope, self.seeds, state)
+        self._admission = admission = Admission(
+            rules, frontier, intake, ledger, hosts=hosts, emitter=emitter, state=state
+        )
+        self._holding = holding = admission.holding
+        self._introduced = admission.introduced
         self._earned = frontier.introductions.earned
-        self._removal = parts.removal
-        self._evidence = parts.evidence
-        self.first_pass = parts.first_pass
-        self.shards = parts.shards
-        self._robots = parts.robots
-        self._pages = parts.pages
-        self._seeding = parts.seeding
-        self._eviction = parts.eviction
-        self._backlog = parts.backlog
-        self.letters = parts.letters
-        self.learn_ranks = parts.hosts.learn_ranks
-        self.revisits = parts.revisits
-        self._visits = parts.visits
-        self._commands = parts.commands
-        self._notices = parts.notices
-        self._requisites = parts.requisites
-        self._verdicts = parts.verdicts
-        self._orders: dict[int, Order] = {}
+        self._backlog = LinkBacklog(ledger, admission, emitter, state)
+        self._removal = removal = Removal(frontier, ledger, hosts=hosts, scope=self.scope, emitter=emitter, state=state)
+        self.first_pass = FirstPassProgress(intake, ledger, admission, holding, continues=rules.continues_after_target)
+        self.revisits = Revisits(rules.revisits, DueUrls(frontier, ledger, hosts), ledger)
+        if rules.revisits is not None and self.revisits.is_on:
+            admission.revisits = self.revisits
+            frontier.visits.shares = FetchShares(rules.revisits.known_share)
+
+        self._results = results = Results(
+            rules,
+            frontier,
+            intake,
+            ledger,
+            admission=admission,
+            backlog=self._backlog,
+            scope=self.scope,
+            removal=removal,
+            first_pass=self.first_pass,
+            revisits=self.revisits,
+            emitter=emitter,
+            state=state,
+        )
+        self._evict = results.eviction.evict_excess
+        self._commands = FrontierCommands(
+            frontier,
+            ledger,
+            hosts=hosts,
+            removal=removal,
+            first_pass=self.first_pass,
+            revisits=self.revisits,
+            results=results,
+        )
+
+        # What else changes a crawl
+        self.rereading = Rereading(
+            ledger, frontier.limits, state, admission=admission, results=results, emitter=emitter
+        )
+        self._seeding = Seeding(self.seeds, self.scope, admission, self.rereading)
+        self._notices = NoticeEffects(intake, ledger, admission, self.revisits)
+        self._revival = Revival(ledger, hosts, holding, emitter)
+        self.messages = NodeMessages(
+            frontier, ledger, hosts=hosts, admission=admission, scope=self.scope, results=results
+        )
+
+        memories = (
+            results.evidence,
+            results.spam,
+            self.first_pass,
+            holding,
+            self._backlog,
+            self._introduced,
+            self.revisits,
+        )
+        self.shards = Shards(ledger, frontier, intake, hosts=hosts, admission=admission, memories=memories)
+        self._tasks: dict[int, FetchTask] = {}
         self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
         self.settle: Callable[[float], None] = lambda _: None  # finishes what a commit contains whole or not at all
@@ -141,7 +189,7 @@ class Crawl:
         self.frontier.counts.pages = totals.new_pages
         self.seeds.load(None)
         self.scope.restore()
-        self._near.restore()
+        self._results.copies.restore()
         self.shards.take(None, self.state, now)
         self.rereading.begin(self.first_pass.current, now, continues=self._rules.continues_after_target)
 
@@ -149,7 +197,7 @@ class Crawl:
         """Begin without any shard, as a node of a cluster: `take` follows for each that is granted."""
         self.frontier.continue_crawl(now, was_clean=False)
         self.frontier.addresses.begin()
-        self._near.restore()
+        self._results.copies.restore()
         self._admission.disown(range(SHARD_COUNT))
 
     def take(self, shard: int, now: float, requests: Sequence[OperatorRequest] = ()) -> None:
@@ -168,8 +216,8 @@ class Crawl:
             self._admission.own(shard, now)
 
     def release(self, shards: Collection[int], now: float) -> None:
-        """Give up shards: their orders go back to the queue. The caller commits what is pending."""
-        self.give_back([order.id for order in self._orders.values() if shard_of(host_id(order.host)) in shards], now)
+        """Give up shards: their tasks go back to the queue. The caller commits what is pending."""
+        self.give_back([task.id for task in self._tasks.values() if shard_of(host_id(task.host)) in shards], now)
         self._commands.run(now)
         self.shards.release(shards, now)
 
@@ -211,60 +259,61 @@ class Crawl:
 
     def accept_notice(self, links: Sequence[Link], now: float) -> NoticeCounts:
         """Fetch pages again that are said to have changed, and new ones if the rules allow it. Call after `restore`."""
-        counts = self._notices.regard(links, now)
+        counts = self._notices.apply(links, now)
         self._commands.run(now)
         self._evict(now)
         return counts
 
-    def receive(self, letter: Letter, now: float) -> None:
+    def receive(self, message: NodeMessage, now: float) -> None:
         """Offer links that other nodes found, and exchange robots.txt files with them."""
-        self.letters.receive(letter, now)
+        self.messages.receive(message, now)
         self._commands.run(now)
         self._evict(now)
 
-    # -- orders -----------------------------------------------------------------------------------
+    # -- tasks -----------------------------------------------------------------------------------
 
-    def orders(self, now: float, max_orders: int = 1 << 30) -> list[Order]:
+    def tasks(self, now: float, max_tasks: int = 1 << 30) -> list[FetchTask]:
         """Return the requests to make now.
 
         Links that were held back, and those of long pages, are offered in slices: one for every request that has ended,
         and one if there is nothing else to do. How often this is called meanwhile must not matter, since that depends
         on time.
         """
-        orders: list[Order] = []
+        tasks: list[FetchTask] = []
         frontier = self.frontier
         commands = self._commands
         commands.work = 0
         commands.run(now, MAX_TURN_WORK)
+        frontier.counts.domains_left = self.first_pass.domains_left
         if self.revisits.is_on:
             self.revisits.take_turn(now)
         if self._owes_slice:
             self._owes_slice = False
             self._offer_slice(now)
         if self._backlog.is_full:
-            commands.work = MAX_TURN_WORK  # no orders in this turn
+            commands.work = MAX_TURN_WORK  # no tasks in this turn
             self._backlog.offer_batch(now)
-        while len(orders) < max_orders and commands.work < MAX_TURN_WORK:
-            order = frontier.next_order(now, beyond_limits=self.first_pass.is_target_reached)
+        while len(tasks) < max_tasks and commands.work < MAX_TURN_WORK:
+            task = frontier.next_task(now, beyond_limits=self.first_pass.is_target_reached)
             if frontier.has_denied:
                 commands.record_denied(now)
             if frontier.visits.postponed:
                 commands.record_postponed(now)
-            if order is not None:
-                if order.etag or order.last_modified:
-                    order = with_stored_copy(order, self._ledger)
-                self._orders[order.id] = order
-                orders.append(order)
+            if task is not None:
+                if task.etag or task.last_modified:
+                    task = with_stored_copy(task, self._ledger)
+                self._tasks[task.id] = task
+                tasks.append(task)
                 if frontier.has_commands:
                     commands.run(now, MAX_TURN_WORK)
             elif not commands.run(now, MAX_TURN_WORK):
                 self._owes_slice = self._can_offer_slice
                 break
-        return orders
+        return tasks
 
     @property
     def _is_cut_short(self) -> bool:
-        """Whether the last turn ended because it had done enough, before it had made all orders."""
+        """Whether the last turn ended because it had done enough, before it had made all tasks."""
         return self._commands.work >= MAX_TURN_WORK
 
     @property
@@ -291,7 +340,7 @@ class Crawl:
         return names
 
     def next_wakeup(self) -> float | None:
-        """Return when `orders` can next return something without a new fact."""
+        """Return when `tasks` can next return something without a new fact."""
         if self.first_pass.is_target_reached and not self.frontier.counts.requisites:
             return None
         if self._owes_slice or self._is_cut_short:
@@ -301,7 +350,6 @@ class Crawl:
         return due_at if wakeup is None else wakeup if due_at is None else min(wakeup, due_at)
 
     def why_over(self, now: float, max_wait_s: float) -> str | None:
-        """Return why the crawl is over, or None."""
         if self.first_pass.is_target_reached:
             is_busy = self.frontier.in_flight or self.frontier.has_requisites_within(now + max_wait_s)
             return None if is_busy else "target_domains"
@@ -312,7 +360,7 @@ class Crawl:
         if is_more_to_come and (self.rereading.finds_requisites or not is_full):
             return None
         over = self.frontier.why_over(now, max_wait_s)
-        if over not in (None, "max_pages") and (self._introduced.make_due() or self._verdicts.grant()):
+        if over not in (None, "max_pages") and (self._introduced.make_due() or self._results.verdicts.grant()):
             self._owes_slice = True
             over = None
         return self.end_of_queue if over == "exhausted" else over
@@ -325,7 +373,6 @@ class Crawl:
     # -- facts ------------------------------------------------------------------------------------
 
     def learn_address(self, host: str, addresses: tuple[str, ...], expires_at: float, now: float) -> None:
-        """Record that a name was resolved."""
         parked = self.frontier.learn_address(host, addresses, expires_at, now)
         if self.shards.rehoming is not None:
             self.shards.rehoming.decide(host, addresses, now)
@@ -338,90 +385,35 @@ class Crawl:
         """Record that a name has no usable address: a fetch that ended without an answer."""
         record = self.frontier.fail_address(host, outcome, error, now)
         if record is None:
-            return  # its shard was released meanwhile: the answer concerns another owner
+            return  # its shard was released meanwhile: the answer is for another owner
         self.totals.count_failed_lookup(outcome)
+        self._holding.settle(record)
         self._ledger.put_host(record)
+        self._owes_slice = self._has_slices
         if record.parked_until > now:
             self._events.parked(record, record.parked_until - now, now)
         self._commands.run(now)  # a queue that is killed must not be joined by what is found next
         self._events.lookup_failed(host, outcome, error, now)
 
-    def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
-        """Record that a request is on the wire."""
-        self.frontier.mark_sent(order_id, sent_at, now)
+    def mark_sent(self, task_id: int, sent_at: float, now: float) -> None:
+        self.frontier.mark_sent(task_id, sent_at, now)
 
-    def complete(self, result: Result, now: float) -> None:
-        """Record that a request has ended, and everything that follows from it."""
-        order = self._orders.pop(result.order_id, None)
-        if order is None:
-            return
+    def complete(self, result: Result, now: float) -> Completed | None:
+        """Record that a request has ended, and everything that follows from it; None if its task is not outstanding.
+
+        A result is not changed: what is found out about the page here is in the one that is returned.
+        """
+        task = self._tasks.pop(result.task_id, None)
+        if task is None:
+            return None
         own_chars = len(result.title) + len(result.error) + len(result.content_type) + len(result.last_modified)
         if own_chars > MAX_TEXT_CHARS:
-            cut_texts(result)
+            result = with_short_texts(result)
         if result.outcome is _REDIRECT:
-            judge_redirect(order, result)
+            result = judged_redirect(task, result, self._rules.max_redirects)
         effects = self.frontier.complete(result, now)
         self._owes_slice = self._has_slices
-        ledger = self._ledger
-        totals = self.state.totals
-        if result.outcome is not _WORKER_LOST:
-            totals.count_fetch(order.kind, result)
-        if order.kind is _PAGE:
-            self._evidence.record_size(effects.hosts[0], result)
-        for record in effects.hosts:
-            ledger.put_host(record)
-        if effects.domain_pages or effects.is_lost_page:
-            self._record_domain(effects.hosts[0].domain, effects.domain_pages)
-        if result.archived is not None:
-            ledger.put_archive_end(result.archived.file, result.archive_end)
-        self._record_end(order, result, effects, now)
-        if effects.parked_s:
-            self._events.parked(effects.hosts[0], effects.parked_s, now)
-
-    def _record_end(self, order: Order, result: Result, effects: Effects, now: float) -> None:
-        """Record what follows from the end of an order for its URL."""
-        totals = self.state.totals
-        if effects.url is None:
-            self._robots.record(order, result, effects, now)
-        elif effects.retry is not None:
-            totals.retries += result.outcome is not _WORKER_LOST
-            self._pages.record_retry(order, effects.url, result, effects.retry, now)
-        elif effects.url.known:
-            self._visits.record(order, effects.url, result, effects, now)
-        elif effects.url.kind is _REQUISITE:
-            self._requisites.record(order, effects.url, result, effects.state, now)
-        else:
-            self._pages.record(order, effects.url, result, effects, now)
-            self._count_page(effects.url, result, effects, now)
-            self._evict(now)
-
-    def _record_domain(self, name: str, pages: int) -> None:
-        record = self._ledger.domain(name) or DomainRecord(name, hosts=1)
-        record.pages = pages
-        self._ledger.put_domain(record)
-
-    def _count_page(self, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
-        totals = self.state.totals
-        if not effects.is_page:
-            totals.dead += effects.state is UrlState.DEAD
-            # The target of a redirect has been counted by itself, whether of the same domain or not.
-            self.first_pass.fail(url.host, now)
-            return
-        totals.count_page(result)
-        if effects.hosts[0].pages == 1:
-            totals.unique_hosts += 1
-            if self._rules.insecure and url.url.startswith("https:"):
-                authority = origin_of(url.url).removeprefix("https://")
-                totals.unchecked_hosts += any(names_host(each, url.host, authority) for each in self._rules.insecure)
-        if effects.domain_pages == 1:
-            totals.unique_domains += 1
-            self.first_pass.reach(effects.hosts[0].domain)
-
-    def _evict(self, now: float) -> None:
-        if self._eviction is not None:
-            for url in self._eviction.evict_excess(now):
-                self._evidence.record_unfetched(url)
-                self.first_pass.fail(url.host, now)
+        return self._results.record(task, result, effects, now)
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
         """Exclude these hosts and domains from now on, and no others."""
@@ -433,12 +425,12 @@ class Crawl:
 
     def recall_robots(self, record: RobotsRecord, now: float) -> None:
         """Offer the sitemaps of a robots.txt that was read back from the archive."""
-        self._robots.recall(record, now)
+        self._results.robots.recall(record, now)
 
-    # -- orders that are out ----------------------------------------------------------------------
+    # -- tasks that are out ----------------------------------------------------------------------
 
-    def adopt(self, link: Link, now: float) -> Order | None:
-        """Return an order for a queued URL whose answer was read back from the archive; None if it is not queued."""
+    def adopt(self, link: Link, now: float) -> FetchTask | None:
+        """Return a task for a queued URL whose answer was read back from the archive; None if it is not queued."""
         record = self._ledger.look_up(link.id)
         is_due = record is not None and is_due_again(record, now)
         if record is None or (record.state is not UrlState.QUEUED and not is_due):
@@ -446,34 +438,32 @@ class Crawl:
         if not self.frontier.has_host(link.host):
             self._hosts.load(self._hosts.record(link.host, now), now)
         url = visit_of(link.id, record) if is_due else queued_from(link.id, link.host, record)
-        order = self.frontier.adopt(url, now)
-        if order is not None:
-            if order.etag or order.last_modified:
-                order = replace(order, stored=with_stored_copy(order, self._ledger).stored)
-            self._orders[order.id] = order
-        return order
+        task = self.frontier.adopt(url, now)
+        if task is not None:
+            if task.etag or task.last_modified:
+                task = replace(task, stored=with_stored_copy(task, self._ledger).stored)
+            self._tasks[task.id] = task
+        return task
 
     def queue_again(self, url: QueuedUrl, now: float) -> None:
-        """Queue a known URL for another visit."""
         self._admission.requeue(url, now)
 
-    def order(self, order_id: int) -> Order:
-        """Return an order that is out."""
-        return self._orders[order_id]
+    def task(self, task_id: int) -> FetchTask | None:
+        """Return a task; None if it is not outstanding: it has ended, or its shard was released."""
+        return self._tasks.get(task_id)
 
-    def order_for(self, link: Link) -> Order | None:
-        """Return the order that is out for a URL; that of a robots.txt has no id."""
+    def task_for(self, link: Link) -> FetchTask | None:
+        """Return the task that is out for a URL; that of a robots.txt has no id."""
         ids = (link.id, b"")
-        return next((each for each in self._orders.values() if each.url == link.url and each.url_id in ids), None)
+        return next((each for each in self._tasks.values() if each.url == link.url and each.url_id in ids), None)
 
-    def orders_out(self) -> list[int]:
-        """Return the ids of the orders that are out."""
-        return list(self._orders)
+    def tasks_out(self) -> list[int]:
+        return list(self._tasks)
 
-    def give_back(self, order_ids: Sequence[int], now: float) -> None:
-        """Return orders that will not be finished to the queue."""
-        for order_id in order_ids:
-            self.complete(Result(order_id, _WORKER_LOST), now)
+    def give_back(self, task_ids: Sequence[int], now: float) -> None:
+        """Return tasks that will not be finished to the queue."""
+        for task_id in task_ids:
+            self.complete(Result(task_id, _WORKER_LOST), now)
 
     # -- state ------------------------------------------------------------------------------------
 

@@ -10,9 +10,10 @@ from msgspec import Struct
 from gossamer.core.frontier.effects import Denied
 from gossamer.core.links.intake import Refused
 from gossamer.core.traps.quarantine import Quarantine
+from gossamer.core.url.forms import host_of
 from gossamer.model.events import LOOKUP, MAX_REFUSED_CHARS, REQUISITE, Emit, Event, EventName
-from gossamer.model.figures import Figures
-from gossamer.model.records import HostRecord, Link, Order, OrderKind, Outcome, QueuedUrl, Result, UrlId
+from gossamer.model.figures import MAX_LINKS_PER_PAGE, Figures
+from gossamer.model.records import FetchKind, FetchTask, HostRecord, Link, Outcome, QueuedUrl, Result, UrlId
 
 if TYPE_CHECKING:
     from gossamer.ports import FetchLog
@@ -26,16 +27,16 @@ _PAGE_EVENTS = {
     Outcome.LINKS_ONLY: EventName.PDF_LINKS_EXTRACTED,
 }
 _KINDS = {
-    OrderKind.PAGE: "",
-    OrderKind.ROBOTS: "robots",
-    OrderKind.SITEMAP: "sitemap",
-    OrderKind.REQUISITE: REQUISITE,
+    FetchKind.PAGE: "",
+    FetchKind.ROBOTS: "robots",
+    FetchKind.SITEMAP: "sitemap",
+    FetchKind.REQUISITE: REQUISITE,
 }
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
-_PAGE = OrderKind.PAGE
+_PAGE = FetchKind.PAGE
 _EXCLUDED = EventName.EXCLUDED_BY_RULE
 _OK = Outcome.OK
-_READ = {OrderKind.SITEMAP: EventName.SITEMAP_READ, OrderKind.REQUISITE: EventName.REQUISITE_FETCHED}
+_READ = {FetchKind.SITEMAP: EventName.SITEMAP_READ, FetchKind.REQUISITE: EventName.REQUISITE_FETCHED}
 
 
 class VisitNote(Struct, frozen=True, gc=False):
@@ -75,7 +76,7 @@ class EventEmitter:
     def _fetched(
         self,
         event: EventName,
-        order: Order,
+        task: FetchTask,
         result: Result,
         now: float,
         reason: str,
@@ -92,23 +93,23 @@ class EventEmitter:
             Event(
                 now,
                 event,
-                order.url,
-                order.host,
-                order.depth,
+                task.url,
+                task.host,
+                task.depth,
                 result.status,
                 result.wire_bytes,
                 result.content_type,
                 result.worker,
                 round((now - self._started_at) * 1000),
                 reason,
-                order.id,
-                _KINDS[order.kind],
+                task.id,
+                _KINDS[task.kind],
                 sent_at,
                 result.requests_sent,
                 round(1000 * (first_byte_at - sent_at)) if first_byte_at > sent_at else 0,
-                max(0, round(1000 * (result.finished_at - order.ordered_at))),
+                max(0, round(1000 * (result.finished_at - task.issued_at))),
                 result.address,
-                order.attempt,
+                task.attempt,
                 result.redirect_to,
                 result.title,
                 result.links_found,
@@ -119,11 +120,15 @@ class EventEmitter:
             )
         )
 
-    def robots(self, order: Order, result: Result, origin: str, now: float) -> None:
+    def robots(self, task: FetchTask, result: Result, origin: str, now: float, *, lacks_https: bool = False) -> None:
         """robots.txt of an origin was requested, perhaps of another host that it redirected to."""
         if self._fetch_log is not None:
-            self._fetch_log.record(order, None, result, now)
-        if result.outcome is Outcome.WORKER_LOST:
+            self._fetch_log.record(task, None, result, now)
+        reason = f"{result.outcome}: {result.error}".rstrip(": ")
+        if lacks_https:
+            event = EventName.HTTPS_MISSING
+            reason = f"{Outcome.NO_HTTPS}: {reason}"
+        elif result.outcome is Outcome.WORKER_LOST:
             event = EventName.WORKER_LOST
         elif result.status and result.outcome not in (Outcome.SERVER_ERROR, Outcome.RATE_LIMITED):
             event = EventName.ROBOTS_FETCHED
@@ -131,16 +136,16 @@ class EventEmitter:
             event = EventName.ROBOTS_UNREACHABLE
         self._fetched(
             event,
-            order,
+            task,
             result,
             now,
-            f"{result.outcome}: {result.error}".rstrip(": "),
-            origin=origin if order.hops else "",
+            reason,
+            origin=origin if task.hops else "",
         )
 
     def page(
         self,
-        order: Order,
+        task: FetchTask,
         url: QueuedUrl,
         result: Result,
         new_links: int,
@@ -150,7 +155,7 @@ class EventEmitter:
     ) -> None:
         """A page, a sitemap or a final error was received; at another visit with what was found."""
         if self._fetch_log is not None:
-            self._fetch_log.record(order, url, result, now)
+            self._fetch_log.record(task, url, result, now)
         event = _PAGE_EVENTS.get(result.outcome, EventName.ERROR)
         reason = ""
         if result.outcome is not _OK:
@@ -158,14 +163,14 @@ class EventEmitter:
         elif url.kind is not _PAGE:
             event = _READ[url.kind]
         again = {"found": visit.found, "wait_s": round(visit.wait_s, 3)} if visit is not None else {}
-        self._fetched(event, order, result, now, reason, new_links=new_links, **again)
+        self._fetched(event, task, result, now, reason, new_links=new_links, **again)
 
-    def retry(self, order: Order, url: QueuedUrl, result: Result, wait_s: float, now: float) -> None:
+    def retry(self, task: FetchTask, url: QueuedUrl, result: Result, wait_s: float, now: float) -> None:
         """A fetch failed and will be tried again."""
         event = EventName.WORKER_LOST if result.outcome is Outcome.WORKER_LOST else EventName.RETRY
         self._fetched(
             event,
-            order,
+            task,
             result,
             now,
             reason=f"{result.outcome}: {result.error}".rstrip(": "),
@@ -183,7 +188,7 @@ class EventEmitter:
             reason="robots.txt",
             rule=denied.decision.line,
             line=denied.decision.line_number,
-            kind=_KINDS[denied.url.kind] if denied.url.kind is OrderKind.REQUISITE else "",
+            kind=_KINDS[denied.url.kind] if denied.url.kind is FetchKind.REQUISITE else "",
         )
 
     def overridden(self, denied: Denied, now: float) -> None:
@@ -200,7 +205,6 @@ class EventEmitter:
         )
 
     def excluded(self, links: Iterable[Refused], depth: int, now: float) -> None:
-        """Links were not queued."""
         since_ms = round((now - self._started_at) * 1000)
         emit = self._emit
         for refused in links:
@@ -218,9 +222,10 @@ class EventEmitter:
             else:
                 emit(Event(now, _EXCLUDED, url, host, depth, 0, 0, "", 0, since_ms, name))
 
-    def capped(self, parent: UrlId, host: str, count: int, now: float) -> None:
+    def capped(self, parent: UrlId, url: str, count: int, now: float) -> None:
         """A page had more new links than one page may add."""
-        self.emit(EventName.LINKS_CAPPED, now, host=host, parent=parent.hex(), links=count, reason="max_links_per_page")
+        page = {"url": url, "host": host_of(url) if url else "", "parent": parent.hex()}
+        self.emit(EventName.LINKS_CAPPED, now, **page, links=count, reason=MAX_LINKS_PER_PAGE)
 
     def requisites_cut(self, url: QueuedUrl, count: int, now: float) -> None:
         """A page or stylesheet needs more than may be fetched for one page."""
@@ -240,7 +245,6 @@ class EventEmitter:
         self.emit(EventName.COOLDOWN_SKIP, now, url=url.url, host=url.host, depth=url.depth, wait_s=round(wait_s, 3))
 
     def duplicate(self, url: QueuedUrl, result: Result, now: float) -> None:
-        """A page has the content of an earlier one."""
         self.emit(
             EventName.DUPLICATE,
             now,
@@ -248,7 +252,7 @@ class EventEmitter:
             host=url.host,
             depth=url.depth,
             parent=result.duplicate_of.hex(),
-            order=result.order_id,
+            order=result.task_id,
         )
 
     def near_duplicate(self, url: QueuedUrl, result: Result, first: str, now: float) -> None:
@@ -262,7 +266,7 @@ class EventEmitter:
             parent=result.near_duplicate_of.hex(),
             target=first,
             similarity=round(result.similarity, 4),
-            order=result.order_id,
+            order=result.task_id,
         )
 
     def soft_404(self, url: QueuedUrl, now: float) -> None:
@@ -282,7 +286,6 @@ class EventEmitter:
         )
 
     def spam_page(self, url: QueuedUrl, result: Result, now: float) -> None:
-        """A page is spam."""
         signals = ", ".join(result.spam.signals) if result.spam is not None else ""
         reason = result.spam_reason
         self.emit(EventName.SPAM_PAGE, now, url=url.url, host=url.host, depth=url.depth, rule=signals, reason=reason)
@@ -297,7 +300,6 @@ class EventEmitter:
         self.emit(EventName.HTTP_FALLBACK, now, url=url.url, host=url.host, target=link.url, reason="no https")
 
     def parked(self, host: HostRecord, wait_s: float, now: float) -> None:
-        """A host is parked."""
         self.emit(EventName.HOST_PARKED, now, host=host.name, wait_s=round(wait_s, 3), reason=host.park_reason)
 
     def opted_out(self, name: str, is_over: bool, now: float) -> None:
@@ -325,5 +327,4 @@ class EventEmitter:
         self.emit(EventName.ERROR, now, host=host, kind=LOOKUP, requests=0, reason=reason)
 
     def host_dead(self, host: str, outcome: Outcome, error: str, urls: int, now: float) -> None:
-        """Nothing at a host can be fetched."""
         self.emit(EventName.HOST_DEAD, now, host=host, reason=f"{outcome}: {error}", links=urls)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from gossamer.core.frontier import effects
 from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.links.requisite import is_requisite
 from gossamer.core.url.identity import host_id
 from gossamer.engine.admission.first_pass import FirstPassProgress
 from gossamer.engine.admission.removal import Removal
-from gossamer.engine.results.evidence import Evidence
-from gossamer.engine.results.visit_results import VisitResults
+from gossamer.engine.results.results import Results
 from gossamer.engine.revisit.revisiting import Revisits
 from gossamer.engine.shards.host_directory import HostDirectory
 
@@ -23,26 +20,30 @@ if TYPE_CHECKING:
 DENIED_WORK = 4_000
 
 
-class CommandParts(Struct, frozen=True, kw_only=True):
-    """What the commands of the frontier concern."""
-
-    hosts: HostDirectory
-    removal: Removal
-    evidence: Evidence
-    first_pass: FirstPassProgress
-    revisits: Revisits
-    visits: VisitResults
-
-
 class FrontierCommands:
     """Runs the frontier's commands."""
 
-    def __init__(self, frontier: Frontier, ledger: Ledger, parts: CommandParts) -> None:
+    def __init__(
+        self,
+        frontier: Frontier,
+        ledger: Ledger,
+        *,
+        hosts: HostDirectory,
+        removal: Removal,
+        first_pass: FirstPassProgress,
+        revisits: Revisits,
+        results: Results,
+    ) -> None:
         self._frontier = frontier
         self._ledger = ledger
-        self._parts = parts
+        self._hosts = hosts
+        self._removal = removal
+        self._first_pass = first_pass
+        self._revisits = revisits
+        self._evidence = results.evidence
+        self._visits = results.visits
         self.resolves: list[str] = []
-        self.work = 0  # of this turn: what it did besides orders
+        self.work = 0  # of this turn: what it did besides tasks
 
     def run(self, now: float, max_work: int = 0) -> bool:
         """Run what the frontier asks for; return whether there was anything.
@@ -57,7 +58,7 @@ class FrontierCommands:
         return has_run
 
     def _run_one(self, command: effects.Command, now: float) -> None:
-        hosts = self._parts.hosts
+        hosts = self._hosts
         match command:
             case effects.Resolve(host):
                 self.resolves.append(host)
@@ -72,28 +73,28 @@ class FrontierCommands:
             case effects.SwapOut(record, until):
                 hosts.swap_out(record, until)
             case effects.KillQueue(record):
-                seeds = self._parts.revisits.queued_seeds(record.name)
-                for _ in range(self._parts.removal.kill_queue(command, now)):
-                    self._parts.first_pass.fail(record.name, now)
-                self._parts.revisits.host_failed(record, seeds, now)
+                seeds = self._revisits.queued_seeds(record.name)
+                for _ in range(self._removal.kill_queue(command, now)):
+                    self._first_pass.fail(record.name, now)
+                self._revisits.host_failed(record, seeds, now)
 
     def record_denied(self, now: float) -> None:
         """Record URLs that robots.txt forbids."""
         for denied in self._frontier.take_denied():
             self.work += DENIED_WORK
             if denied.is_overridden:
-                self._parts.removal.record_overridden(denied, now)
+                self._removal.record_overridden(denied, now)
                 continue
             if denied.url.known:
-                self._parts.visits.record_denied(denied, now)
+                self._visits.record_denied(denied, now)
                 continue
-            self._parts.removal.record_denied(denied, now)
+            self._removal.record_denied(denied, now)
             if is_requisite(denied.url):
                 continue
-            self._parts.evidence.record_unfetched(denied.url)
-            self._parts.first_pass.fail(denied.url.host, now)
+            self._evidence.record_unfetched(denied.url)
+            self._first_pass.fail(denied.url.host, now)
 
     def record_postponed(self, now: float) -> None:
         """Record known URLs whose robots.txt cannot be reached."""
         for postponed in self._frontier.visits.take_postponed():
-            self._parts.visits.postpone(postponed.url, now)
+            self._visits.postpone(postponed.url, now)

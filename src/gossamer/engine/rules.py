@@ -12,14 +12,13 @@ from gossamer.core.spam.hosts import SpamUse
 
 
 class CrawlRules(Struct, frozen=True):
-    """Numbers and switches of the engine."""
-
     robots_token: str = "gossamer"  # noqa: S105 - a name, not a secret
     follows_sitemaps: bool = True
     reads_sitemaps_first: bool = False
     follows_duplicates: bool = True
     cooldown_s: float = 0.0
     max_queued: int | None = None
+    max_redirects: int = 5  # in a row
     continues_after_target: bool = False
     max_hosts_per_domain: int = 1000
     watches_traps: bool = True
@@ -28,4 +27,5 @@ class CrawlRules(Struct, frozen=True):
     host_ranks: Mapping[str, float] = {}  # from 0 to 1, by the operator, for hosts that are new
     spam: SpamUse = SpamUse.DEMOTE
     max_requisites: int = 0  # of one page, to be fetched; 0: none
+    identified: tuple[str, ...] = ()  # patterns of hosts that requests identify themselves to
     insecure: tuple[str, ...] = ()  # patterns of hosts whose certificates are not checked

@@ -6,6 +6,8 @@ remembers it. A crawl without rules has no table, and no cost per request.
 Invariants
 - a secret belongs to the hosts of its pattern. A redirect is a new request: it gets what its own host has, and nothing
   of the host that it came from. Over HTTP without TLS a secret is sent only if its rule says so.
+- a cookie goes back to the origin that set it: no other port, and nothing that TLS protected over plain HTTP.
+- an anonymous request has no secret, no cookie and no client certificate, and its answer sets no cookie.
 - no record of a request has a secret: `settle` masks them before anybody else sees the exchange.
 - proxies of the environment are for the public web: a host with a private address is contacted directly.
 """
@@ -50,6 +52,11 @@ class AccessRule(Struct, frozen=True):
     route: Route = USUAL
     is_direct: bool = False
 
+    @property
+    def identifies(self) -> bool:
+        """Whether requests say who sends them."""
+        return bool(self.secrets or self.has_cookies or self.route.cert_file)
+
     def __repr__(self) -> str:
         """Return it without secrets."""
         return f"AccessRule({self.pattern!r})"
@@ -72,7 +79,6 @@ class AccessRules(Struct, frozen=True):
     environment: EnvironmentProxies = EnvironmentProxies()
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return self != _NO_RULES
 
 
@@ -80,9 +86,7 @@ _NO_RULES: Final = AccessRules()
 
 
 class Access:
-    """What requests to one origin need."""
-
-    __slots__ = ("_headers", "_jar", "_masked", "direct", "is_for_public", "route")
+    __slots__ = ("_headers", "_jar", "_masked", "anonymous", "direct", "is_for_public", "route")
 
     def __init__(self, rule: AccessRule, route: Route, jar: CookieJar | None, *, is_plain: bool) -> None:
         with_secrets = rule.sends_secrets_plainly or not is_plain
@@ -91,6 +95,7 @@ class Access:
         self._masked = frozenset(name.lower() for name, _ in rule.secrets) | {"cookie"}
         self.route = route
         self.direct: Access = self  # what counts for a private address
+        self.anonymous: Access = self  # what counts for an anonymous request
         self.is_for_public = False
 
     @property
@@ -100,11 +105,9 @@ class Access:
 
     @property
     def proxy(self) -> Proxy | None:
-        """The proxy that its requests go through."""
         return self.route.proxy
 
     def complete(self, request: FetchRequest, now: float) -> FetchRequest:
-        """Return a request with the headers that it needs."""
         cookies = self._jar.header_for(request.url, now) if self._jar is not None else ""
         more = self._headers + ((("Cookie", cookies),) if cookies else ())
         return replace(request, headers=request.headers + more) if more else request
@@ -190,15 +193,22 @@ class AccessTable:
         route = Route(proxy=proxy) if is_plain else replace(rule.route, proxy=proxy)
         if not is_plain and any(names_host(pattern, host, authority) for pattern in self._rules.insecure):
             route = replace(route, checks_certificate=False)
-        route = self._routes.setdefault(route, route)
-        return Access(rule, route, self._jar_of(host) if rule.has_cookies else None, is_plain=is_plain)
+        jar = self._jar_of(f"{scheme}://{authority}") if rule.has_cookies else None
+        access = Access(rule, self._same(route), jar, is_plain=is_plain)
+        if rule.identifies:
+            nobody = replace(route, cert_file="", key_file="", key_password="")
+            access.anonymous = Access(replace(rule, secrets=()), self._same(nobody), None, is_plain=is_plain)
+        return access
 
-    def _jar_of(self, host: str) -> CookieJar:
+    def _same(self, route: Route) -> Route:
+        return self._routes.setdefault(route, route)
+
+    def _jar_of(self, origin: str) -> CookieJar:
         from gossamer.fetch.cookies import CookieJar
 
-        if host not in self._jars and len(self._jars) >= _MAX_JARS:
+        if origin not in self._jars and len(self._jars) >= _MAX_JARS:
             del self._jars[next(iter(self._jars))]
-        return self._jars.setdefault(host, CookieJar())
+        return self._jars.setdefault(origin, CookieJar())
 
     def _rule_of(self, host: str, authority: str) -> AccessRule | None:
         return next((rule for rule in self._ordered if names_host(rule.pattern, host, authority)), None)

@@ -1,8 +1,8 @@
-"""The cookies of one host, in memory: they end with the process, and every worker has its own.
+"""The cookies of one origin, in memory: they end with the process, and every worker has its own.
 
-A cookie goes back to the host that set it and to no other, whatever its Domain says. Path, Secure, Max-Age and
-Expires count (RFC 6265). At most 50 cookies of 4 KiB are stored, and at most 8 KiB are sent in a request; what
-is beyond that is ignored, so a server cannot make requests grow.
+A cookie goes back to the origin that set it (scheme, host and port) and to no other, whatever its Domain says. Path,
+Secure, Max-Age and Expires count (RFC 6265). At most 50 cookies of 4 KiB are stored, and at most 8 KiB are sent in a
+request; what is beyond that is ignored, so a server cannot make requests grow.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ class Cookie(Struct):
 
 
 class CookieJar:
-    """The cookies of one host."""
-
     def __init__(self) -> None:
         self._cookies: dict[tuple[str, str], Cookie] = {}
 

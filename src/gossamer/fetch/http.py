@@ -1,7 +1,7 @@
 """Makes HTTP requests under strict limits.
 
 `Fetcher` runs any number of requests concurrently, from one event loop, with callbacks (no
-task per request): plain HTTP by `plain_engine`, TLS and proxies by libcurl (`curl_engine`). Each ends in
+task per request): plain HTTP by `plain/client`, TLS and proxies by libcurl (`curl/client`). Each ends in
 exactly one `Exchange`, whatever the server does; server behaviour never raises. The addresses
 of a request are tried in order until one connects; once written, it is not sent to another
 address. Redirects are not followed.
@@ -29,19 +29,20 @@ from gossamer.fetch.exchange import decode_content, exchange_of
 from gossamer.fetch.identity import Identity, head_tail
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
-from gossamer.fetch.plain.engine import PlainEngine
+from gossamer.fetch.plain.client import PlainClient
 from gossamer.fetch.route import USUAL, Route
-from gossamer.fetch.transfer import Clock, Engine, FetchRequest, Marks, OnDone, OnSent, Transfer
+from gossamer.fetch.transfer import Clock, FetchRequest, HttpClient, Marks, OnDone, OnSent, Transfer
 from gossamer.model.exchanges import Exchange
 from gossamer.model.records import Outcome
 
 if TYPE_CHECKING:
-    from gossamer.fetch.curl.engine import CurlEngine
+    from gossamer.fetch.curl.client import CurlClient
     from gossamer.fetch.curl.transfer import CurlTransfer
 
 __all__ = ["FetchRequest", "FetchTicket", "Fetcher"]
 
 _SWEEP_S: Final = 0.25
+OVERFED: Final = "the connection got more bytes that belong to no answer than an answer may have"
 _STOPPED: Final = "stopped by the crawler"
 BIG_BODY_BYTES: Final = 8 << 20  # to join the pieces of so much takes 6 ms
 OnCrash = Callable[[str, Exception], None]  # the URL of a request on which our own code raised, and the error
@@ -106,16 +107,20 @@ class Fetcher:
         self._on_crash = on_crash
         self._marks: Marks = [0, 0, 0] if marks is None else marks
         self._sweep_s = min(_SWEEP_S, limits.first_byte_timeout_s / 8, limits.silence_s / 8)
-        self._active: dict[Transfer, Engine[Any]] = {}  # and the engine that runs each
+        self._active: dict[Transfer, HttpClient[Any]] = {}  # and the client that runs each
         self._cancelled: list[FetchTicket] = []
         self._decoding: dict[asyncio.Task[None], tuple[Exchange, OnDone]] = {}
         self._decoder = ThreadPoolExecutor(1, "decode")
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_open = False
 
+    def open_address(self, address: str) -> None:
+        """Allow one more address from now on: see `AddressPolicy`."""
+        self._policy.open_address(address)
+
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._plain = PlainEngine(
+        self._plain = PlainClient(
             self._loop,
             self._limits,
             self._policy,
@@ -125,8 +130,8 @@ class Fetcher:
             head_tail=head_tail(self._identity),
         )
         self._tls_versions: dict[str, str] = {}
-        self._curls: dict[Route, CurlEngine] = {}
-        self._engines: dict[str, Engine[Any]] = {"http:": self._plain}  # by the start of a URL
+        self._curls: dict[Route, CurlClient] = {}
+        self._clients: dict[str, HttpClient[Any]] = {"http:": self._plain}  # by the start of a URL
         self._is_open = True
         return self
 
@@ -136,12 +141,12 @@ class Fetcher:
         self._is_open = False
         active = self._active
         self._active = {}
-        for transfer, engine in active.items():
-            engine.drop(transfer)
+        for transfer, client in active.items():
+            client.drop(transfer)
         if self._sweeping is not None:
             self._sweeping.cancel()
-        for transfer, engine in active.items():
-            self._deliver(transfer, engine, Outcome.WORKER_LOST, _STOPPED)
+        for transfer, client in active.items():
+            self._deliver(transfer, client, Outcome.WORKER_LOST, _STOPPED)
         self._plain.close()
         for curl in self._curls.values():
             curl.close()
@@ -152,7 +157,6 @@ class Fetcher:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are in progress."""
         return len(self._active) + len(self._decoding)
 
     def start(self, request: FetchRequest, on_done: OnDone, on_sent: OnSent | None = None) -> FetchTicket:
@@ -163,6 +167,8 @@ class Fetcher:
         ticket = FetchTicket(self)
         refusal = self._policy.refusal
         access = None if self._access is None else self._access.of(request.url, request.addresses)
+        if access is not None and request.is_anonymous:
+            access = access.anonymous
         addresses = [address for address in request.addresses if refusal(address) is None]
         if access is not None and access.proxy is not None and access.proxy.gets_names:
             addresses = (addresses or [each for each in request.addresses if each == UNRESOLVED])[:1]
@@ -170,24 +176,23 @@ class Fetcher:
             ticket.later = self._loop.call_soon(on_done, self._refused(request))
             return ticket
         if access is not None and access.is_routed:
-            engine: Engine[Any] = self._curl_engine(access.route)
+            client: HttpClient[Any] = self._curl_client(access.route)
         else:
-            engine = self._engines.get(request.url[:5]) or self._tls_engine()
+            client = self._clients.get(request.url[:5]) or self._tls_client()
         if access is not None:
             request = access.complete(request, self._clock())
-        transfer: Transfer = engine.transfer()
+        transfer: Transfer = client.transfer()
         transfer.access = access
         transfer.ticket = ticket
         ticket.transfer = transfer
         transfer.prepare(request, addresses, on_done, on_sent)
-        self._active[transfer] = engine
-        engine.begin(transfer)
+        self._active[transfer] = client
+        client.begin(transfer)
         if self._sweeping is None:
             self._plan_sweep()
         return ticket
 
     async def fetch(self, request: FetchRequest) -> Exchange:
-        """Make a request and wait for its end."""
         done: asyncio.Future[Exchange] = self._loop.create_future()
         ticket = self.start(request, lambda exchange: None if done.done() else done.set_result(exchange))
         try:
@@ -209,10 +214,10 @@ class Fetcher:
         self._cancelled = []
         for ticket in tickets:
             transfer = ticket.transfer
-            engine = self._active.pop(transfer, None) if transfer is not None else None
-            if transfer is not None and engine is not None:
-                engine.drop(transfer)
-                self._deliver(transfer, engine, Outcome.WORKER_LOST, "cancelled")
+            client = self._active.pop(transfer, None) if transfer is not None else None
+            if transfer is not None and client is not None:
+                client.drop(transfer)
+                self._deliver(transfer, client, Outcome.WORKER_LOST, "cancelled")
 
     def _refused(self, request: FetchRequest) -> Exchange:
         """Make the record of a request that is refused without an attempt."""
@@ -232,19 +237,19 @@ class Fetcher:
             exchange.error = self._policy.refusal(address) or ""
         return exchange
 
-    def _tls_engine(self) -> CurlEngine:
-        engine = self._engines["https"] = self._curl_engine(USUAL)
-        return engine
+    def _tls_client(self) -> CurlClient:
+        client = self._clients["https"] = self._curl_client(USUAL)
+        return client
 
-    def _curl_engine(self, route: Route) -> CurlEngine:
-        """Return the engine of a route: no connection of it serves requests with another one."""
-        engine = self._curls.get(route)
-        if engine is None:
-            engine = self._curls[route] = self._new_curl_engine(route)
-        return engine
+    def _curl_client(self, route: Route) -> CurlClient:
+        """Return the client of a route: no connection of it serves requests with another one."""
+        client = self._curls.get(route)
+        if client is None:
+            client = self._curls[route] = self._new_curl_client(route)
+        return client
 
-    def _new_curl_engine(self, route: Route) -> CurlEngine:
-        from gossamer.fetch.curl.engine import CurlEngine  # 7 ms, for a crawl of plain HTTP in vain
+    def _new_curl_client(self, route: Route) -> CurlClient:
+        from gossamer.fetch.curl.client import CurlClient  # 7 ms, for a crawl of plain HTTP in vain
         from gossamer.fetch.curl.transfer import CurlTransfer
 
         def new_transfer(on_socket_made: Callable[[int], None]) -> CurlTransfer:
@@ -259,7 +264,7 @@ class Fetcher:
                 route=route,
             )
 
-        return CurlEngine(
+        return CurlClient(
             self._loop,
             new_transfer,
             self._end,
@@ -268,14 +273,13 @@ class Fetcher:
         )
 
     def _end(self, transfer: Transfer, outcome: Outcome, error: str) -> None:
-        """An engine has finished a transfer."""
         if outcome in _TRIES_NEXT_ADDRESS and transfer.attempts_left and transfer.on_done is not None:
             transfer.next_attempt()
             self._active[transfer].begin(transfer)
         else:
             self._deliver(transfer, self._active.pop(transfer), outcome, error)
 
-    def _deliver(self, transfer: Transfer, engine: Engine[Any], outcome: Outcome, error: str) -> None:
+    def _deliver(self, transfer: Transfer, client: HttpClient[Any], outcome: Outcome, error: str) -> None:
         on_done = transfer.on_done
         ticket = transfer.ticket
         number = transfer.request.number
@@ -303,7 +307,7 @@ class Fetcher:
                 pieces = []
             self._marks[0] = 0
         transfer.release()
-        engine.put_back(transfer)
+        client.put_back(transfer)
         if on_done is None or exchange is None:
             return
         if codings or (pieces and exchange.status):
@@ -347,15 +351,15 @@ class Fetcher:
 
     def _crash(self, transfer: Transfer, fault: Exception) -> None:
         """Our code raised while it handled a transfer: end that transfer, and no other."""
-        engine = self._active.pop(transfer, None)
-        if engine is None:
+        client = self._active.pop(transfer, None)
+        if client is None:
             self._report_crash(transfer.request.url, fault)  # it had been delivered
             return
-        engine.drop(transfer)
+        client.drop(transfer)
         on_done = transfer.on_done
         exchange = self._crashed(transfer, fault)
         transfer.release()
-        engine.put_back(transfer)
+        client.put_back(transfer)
         if on_done is not None:
             on_done(exchange)
 
@@ -386,15 +390,19 @@ class Fetcher:
             self._plan_sweep()
             return
         now = self._clock()
-        for transfer, engine in list(self._active.items()):
+        for transfer, client in list(self._active.items()):
             try:
                 reason = transfer.overdue(now)
             except Exception as fault:  # the limits of the other transfers are enforced nevertheless
                 self._crash(transfer, fault)
                 continue
             if reason and transfer in self._active:
-                engine.drop(transfer)
+                client.drop(transfer)
                 self._end(transfer, Outcome.TIMEOUT if transfer.requests_sent else Outcome.CONNECT_TIMEOUT, reason)
+        for client in self._curls.values():
+            for transfer in client.overfed():
+                client.drop(transfer)
+                self._end(transfer, Outcome.PROTOCOL_ERROR, OVERFED)
         self._sweeping = None
         if self._plain.close_stale(now) or self._active:
             self._plan_sweep()

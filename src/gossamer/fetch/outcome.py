@@ -26,7 +26,6 @@ _BY_CLASS: Final[Mapping[int, Outcome]] = {
 
 
 def status_outcome(status: int, *, has_location: bool, is_conditional: bool) -> Outcome:
-    """Return the outcome of a complete answer with this status."""
     if status == 304:
         return Outcome.NOT_MODIFIED if is_conditional else Outcome.BAD_STATUS
     outcome = _BY_STATUS.get(status) or _BY_CLASS.get(status // 100, Outcome.BAD_STATUS)

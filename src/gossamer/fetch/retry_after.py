@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Final
 
-NOT_SAID: Final = -1.0
+NOT_GIVEN: Final = -1.0
 LONGEST_WAIT_S: Final = 86_400.0
 _LONGEST_VALUE: Final = 64  # an HTTP date has 29 characters
 
@@ -19,11 +19,11 @@ def retry_after_s(value: str, now: float) -> float:
     """Return the seconds to wait from `now` (a date on the wall clock), at most a day, or -1."""
     text = value.strip()
     if not text or len(text) > _LONGEST_VALUE:
-        return NOT_SAID
+        return NOT_GIVEN
     # Some servers send "120.5"; "nan", "inf" and "1_0" must not pass as numbers.
     is_number = text.isascii() and text.replace(".", "", 1).isdecimal()
     wait = float(text) if is_number else http_date(text) - now
-    return min(wait, LONGEST_WAIT_S) if wait > 0 else NOT_SAID
+    return min(wait, LONGEST_WAIT_S) if wait > 0 else NOT_GIVEN
 
 
 def http_date(text: str) -> float:

@@ -1,7 +1,7 @@
 """How connections to some hosts are made: through which proxy, and with which certificates.
 
 A `Route` is a value: requests with equal routes share connections, others never do (`http.Fetcher` has one
-libcurl engine for each). None of these classes shows a secret when it is printed.
+libcurl client for each). None of these classes shows a secret when it is printed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ class Proxy(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True):
-    """How connections are made."""
-
     proxy: Proxy | None = None
     checks_certificate: bool = True
     pins: str = ""  # as libcurl reads them: sha256//…;sha256//…

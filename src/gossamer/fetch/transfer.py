@@ -1,11 +1,11 @@
 """The state of one request in progress.
 
-A `Transfer` is the state of a request in progress, run by libcurl (`curl_transfer`) or by the plain client
-(`plain_transfer`). They only record facts (bytes, times, the peer) and stop what exceeds a cap; nothing is
-decided about the crawl here. Transfers are reused.
+A `Transfer` is the state of a request in progress, run by libcurl (`curl/transfer`) or by the plain client
+(`plain/transfer`). They only record facts (bytes, times, the peer) and stop what exceeds a cap; nothing is decided
+about the crawl here. Transfers are reused.
 
 Invariants
-- a transfer writes one request, never a second one by itself: a repeat is a separate order, at the host's pace.
+- a transfer writes one request, never a second one by itself: a repeat is a separate task, at the host's pace.
 - no socket is connected to an address that the policy refuses: it is checked when the request starts and
   again at the socket.
 - the stored body never exceeds `limit`.
@@ -63,6 +63,8 @@ class FetchRequest(Struct, frozen=True):
     max_bytes: int = 0  # 0: as in FetchLimits
     number: int = 0  # the caller's, for its marks
     is_head: bool = False  # ask for the head of the answer only
+    is_anonymous: bool = False  # without credentials, whatever its host needs
+    limit_s: float = 0.0  # of all of it, from its start; 0: none besides those of each step
 
     @property
     def is_conditional(self) -> bool:
@@ -70,8 +72,8 @@ class FetchRequest(Struct, frozen=True):
         return any(name.lower() in _CONDITIONS for name, _ in self.headers)
 
 
-class Engine(Protocol[AnyTransfer]):
-    """Runs transfers. Each ends in one call of the function that was passed to the engine, from the loop."""
+class HttpClient(Protocol[AnyTransfer]):
+    """Runs transfers. Each ends in one call of the function that was passed to the client, from the loop."""
 
     def transfer(self) -> AnyTransfer:
         """Return a transfer to prepare for a request."""
@@ -91,8 +93,6 @@ class Engine(Protocol[AnyTransfer]):
 
 
 class Transfer(ABC):
-    """One request in progress."""
-
     __slots__ = (
         "_clock",
         "_judged_lines",
@@ -188,6 +188,8 @@ class Transfer(ABC):
     def overdue(self, now: float) -> str:
         """Return which time limit this transfer exceeds, or the empty string."""
         limits = self._limits
+        if 0 < self.request.limit_s < now - self.attempt_at:
+            return f"no whole answer within {self.request.limit_s:g} s, for which the connection was lent"
         if not self.requests_sent:
             return self._overdue_connect(now)
         if now - self.sent_at > limits.total_timeout_s:

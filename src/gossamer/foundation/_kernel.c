@@ -1,9 +1,10 @@
-/* The arithmetic of gossamer.core.dedup and of text fingerprints in C: the same results, about a hundred times as fast.
+/* The arithmetic of gossamer.core.dedup and of text fingerprints in C, and the joining of plain hrefs: the same results,
+   many times as fast.
 
    Optional: without a compiler the package installs without it, and `gossamer.foundation.kernel` falls back to Python.
    `GOSSAMER_NO_KERNEL` in the environment does the same. What the functions compute is defined in
-   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, in parse/text/fingerprint.py, in core/traps/novelty.py and in
-   core/revisit/text_change.py; tests compare the two bit for bit.
+   core/dedup/shingles.py, minhash.py, simhash.py and bands.py, in parse/text/fingerprint.py, in core/traps/novelty.py and
+   url_patterns.py, in core/revisit/text_change.py and in core/url/forms.py; tests compare the two bit for bit.
 
    Limited API of Python 3.11: one build serves all later versions. Little-endian machines only. */
 
@@ -348,15 +349,32 @@ static PyObject *equal_lanes(PyObject *Py_UNUSED(module), PyObject *pair) {
 
 /* -- the bare text of a page ------------------------------------------------------------------- */
 
+#ifdef __SSE2__
+typedef uint8_t wide __attribute__((vector_size(32), aligned(1), may_alias));
+typedef uint64_t wide_words __attribute__((vector_size(32)));
+
+/* Returns the first block of 64 places, one of which has a byte, and another at a distance; or where fewer are left. */
+WIDEST static const uint8_t *skip_blocks(const uint8_t *at, const uint8_t *last, size_t distance, uint8_t one, uint8_t other) {
+    for (; last - at >= 64; at += 64) {
+        const wide *here = (const wide *)at, *there = (const wide *)(at + distance);
+        wide_words found = (wide_words)(((here[0] == one) & (there[0] == other)) | ((here[1] == one) & (there[1] == other)));
+        if (found[0] | found[1] | found[2] | found[3]) break;
+    }
+    return at;
+}
+#endif
+
 /* Returns where a part first occurs at or after `at`, or NULL. 16 bytes more than `end` can be read. */
 static const uint8_t *find_part(const uint8_t *at, const uint8_t *end, const uint8_t *part, size_t length) {
     if (length == 0 || (size_t)(end - at) < length) return NULL;
     const uint8_t *last = end - length; /* the last possible position */
 #ifdef __SSE2__
-    const __m128i first_byte = _mm_set1_epi8((char)part[0]), last_byte = _mm_set1_epi8((char)part[length - 1]);
+    const size_t distance = length - 1;
+    const __m128i first_byte = _mm_set1_epi8((char)part[0]), last_byte = _mm_set1_epi8((char)part[distance]);
     for (; at <= last; at += 16) {
+        at = skip_blocks(at, last, distance, part[0], part[distance]);
         __m128i firsts = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), first_byte);
-        __m128i lasts = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(at + length - 1)), last_byte);
+        __m128i lasts = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(at + distance)), last_byte);
         unsigned places = (unsigned)_mm_movemask_epi8(_mm_and_si128(firsts, lasts));
         for (; places; places &= places - 1) {
             const uint8_t *place = at + __builtin_ctz(places);
@@ -383,29 +401,67 @@ static size_t remove_part(uint8_t *text, size_t length, const uint8_t *part, siz
     return length - (size_t)(from - to);
 }
 
-/* Removes the digits; returns the length of what is left. 16 bytes more than the length can be read. */
-static size_t remove_digits(uint8_t *text, size_t length) {
-    uint8_t *to = text;
-    size_t at = 0;
-    while (at < length) {
-        size_t part = length - at < 16 ? length - at : 16;
 #ifdef __SSE2__
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(text + at)), moved = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
-        __m128i are_digits = _mm_cmpeq_epi8(_mm_min_epu8(moved, _mm_set1_epi8(9)), moved);
-        if (part == 16 && _mm_movemask_epi8(are_digits) == 0) {
-            _mm_storeu_si128((__m128i *)to, bytes);
-            to += 16, at += 16;
-            continue;
-        }
+/* Returns which of 16 bytes are digits: a bit each. */
+static inline unsigned digits_of(const uint8_t *at) {
+    __m128i moved = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)at), _mm_set1_epi8('0'));
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(moved, _mm_set1_epi8(9)), moved));
+}
 #endif
-        for (size_t i = 0; i < part; i++) {
-            uint8_t byte = text[at + i];
-            *to = byte;
-            to += (uint8_t)(byte - '0') > 9;
-        }
-        at += part;
+
+/* Copies a text without its digits to where there is room for all of it; returns the length of the copy. */
+static size_t copy_without_digits(const uint8_t *text, size_t length, uint8_t *copy) {
+    const uint8_t *at = text, *end = text + length;
+    uint8_t *to = copy;
+#ifdef __SSE2__
+    while (end - at >= 16) {
+        _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)at));
+        unsigned digits = digits_of(at), before = digits ? (unsigned)__builtin_ctz(digits) : 16;
+        at += before, to += before;
+        if (digits) at += __builtin_ctz(~(digits >> before)); /* behind those that follow each other */
     }
-    return (size_t)(to - text);
+#endif
+    for (; at < end; at++) {
+        *to = *at;
+        to += (uint8_t)(*at - '0') > 9;
+    }
+    return (size_t)(to - copy);
+}
+
+/* Makes ASCII letters small. 16 bytes more than the length can be written. */
+static void to_lower(uint8_t *text, size_t length) {
+    size_t at = 0;
+#ifdef __SSE2__
+    const __m128i first = _mm_set1_epi8('A'), letters = _mm_set1_epi8(25), difference = _mm_set1_epi8(0x20);
+    for (; at < length; at += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(text + at)), moved = _mm_sub_epi8(bytes, first);
+        __m128i are_capitals = _mm_cmpeq_epi8(_mm_min_epu8(moved, letters), moved);
+        _mm_storeu_si128((__m128i *)(text + at), _mm_add_epi8(bytes, _mm_and_si128(are_capitals, difference)));
+    }
+#else
+    for (; at < length; at++)
+        if ((uint8_t)(text[at] - 'A') <= 25) text[at] += 0x20;
+#endif
+}
+
+/* Returns a copy of a text with 16 bytes more, or NULL with an error. */
+static uint8_t *padded(const char *text, size_t length) {
+    uint8_t *copy = malloc(length + 16);
+    if (copy == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(copy, text, length);
+    memset(copy + length, 0, 16);
+    return copy;
+}
+
+static PyObject *without_digits(const uint8_t *text, size_t length) {
+    uint8_t *copy = malloc(length + 1);
+    if (copy == NULL) return PyErr_NoMemory();
+    PyObject *result = PyBytes_FromStringAndSize((const char *)copy, (Py_ssize_t)copy_without_digits(text, length, copy));
+    free(copy);
+    return result;
 }
 
 static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *arguments) {
@@ -413,10 +469,8 @@ static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_ssize_t length;
     PyObject *parts;
     if (!PyArg_ParseTuple(arguments, "y#O!:bare", &text, &length, &PyList_Type, &parts)) return NULL;
-    uint8_t *copy = malloc((size_t)length + 16);
-    if (copy == NULL) return PyErr_NoMemory();
-    memcpy(copy, text, (size_t)length);
-    memset(copy + length, 0, 16);
+    uint8_t *copy = padded(text, (size_t)length);
+    if (copy == NULL) return NULL;
     size_t left = (size_t)length;
     for (Py_ssize_t i = 0; i < PyList_Size(parts); i++) {
         char *part;
@@ -427,9 +481,314 @@ static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *arguments) {
         }
         left = remove_part(copy, left, (const uint8_t *)part, (size_t)part_length);
     }
-    PyObject *result = PyBytes_FromStringAndSize((const char *)copy, (Py_ssize_t)remove_digits(copy, left));
+    PyObject *result = without_digits(copy, left);
     free(copy);
     return result;
+}
+
+#define MIN_ECHO_CHARS 4
+#define MAX_PIECES 30 /* of a path */
+
+typedef struct {
+    const uint8_t *start;
+    size_t length;
+} Echo;
+
+static int by_length_then_bytes(const void *a, const void *b) {
+    const Echo *one = a, *other = b;
+    if (one->length != other->length) return one->length > other->length ? -1 : 1;
+    return memcmp(one->start, other->start, one->length);
+}
+
+static inline int is_alphanumeric(uint8_t byte) {
+    return (uint8_t)(byte - '0') <= 9 || (uint8_t)((byte | 0x20) - 'a') <= 25;
+}
+
+/* Writes a piece of a path as words with a blank between them; returns the length. */
+static size_t write_as_words(const uint8_t *piece, size_t length, uint8_t *to) {
+    size_t written = 0;
+    int is_behind_word = 0;
+    for (size_t i = 0; i < length; i++) {
+        uint8_t byte = piece[i];
+        if (byte == '-' || byte == '_' || byte == '+' || byte == '.' || byte == ' ' || (byte >= '\t' && byte <= '\r')) {
+            is_behind_word = written > 0;
+            continue;
+        }
+        if (is_behind_word) to[written++] = ' ';
+        is_behind_word = 0;
+        to[written++] = byte;
+    }
+    return written;
+}
+
+/* Collects the parts of a path in lower case that a page may repeat, each perhaps several times; returns how many.
+   `words` has room for twice the length. */
+static size_t collect_echoes(const uint8_t *path, size_t length, uint8_t *words, Echo *echoes) {
+    size_t count = 0;
+    echoes[count++] = (Echo){path, length};
+    const uint8_t *at = path, *end = path + length;
+    for (int pieces = 0; pieces < MAX_PIECES && at <= end; pieces++) {
+        const uint8_t *stop = at, *dot = NULL;
+        int is_word = 1;
+        for (; stop < end && *stop != '/' && *stop != '?' && *stop != '&' && *stop != '=' && *stop != '\n'; stop++) {
+            if (*stop == '.') dot = stop;
+            is_word &= is_alphanumeric(*stop);
+        }
+        size_t size = (size_t)(stop - at), stem = dot == NULL ? 0 : (size_t)(dot - at);
+        if (size >= MIN_ECHO_CHARS) {
+            echoes[count++] = (Echo){at, size};
+            if (!is_word) {
+                echoes[count++] = (Echo){at, stem};
+                echoes[count++] = (Echo){words, write_as_words(at, size, words)};
+                words += size;
+                echoes[count++] = (Echo){words, write_as_words(at, stem, words)};
+                words += stem;
+            }
+        }
+        at = stop + 1;
+    }
+    return count;
+}
+
+static PyObject *bare_short(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *text, *path;
+    Py_ssize_t length, path_length;
+    if (!PyArg_ParseTuple(arguments, "y#y#:bare_short", &text, &length, &path, &path_length)) return NULL;
+    uint8_t *copy = padded(text, (size_t)length), *small = padded(path, (size_t)path_length);
+    uint8_t *words = malloc(2 * (size_t)path_length + 16);
+    PyObject *result = NULL;
+    if (copy != NULL && small != NULL && words != NULL) {
+        Echo echoes[1 + 4 * MAX_PIECES];
+        to_lower(copy, (size_t)length);
+        to_lower(small, (size_t)path_length);
+        size_t count = collect_echoes(small, (size_t)path_length, words, echoes), left = (size_t)length;
+        qsort(echoes, count, sizeof *echoes, by_length_then_bytes);
+        for (size_t i = 0; i < count && echoes[i].length >= MIN_ECHO_CHARS; i++)
+            if (i == 0 || by_length_then_bytes(&echoes[i - 1], &echoes[i]) != 0) /* each once */
+                left = remove_part(copy, left, echoes[i].start, echoes[i].length);
+        result = without_digits(copy, left);
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    free(copy);
+    free(small);
+    free(words);
+    return result;
+}
+
+#define MAX_OWN_NUMBERS 10 /* of a URL */
+#define MAX_OWN_DIGITS 18
+
+typedef struct {
+    uint64_t value; /* of its last digits */
+    size_t length; /* as it is written */
+} OwnNumber;
+
+/* Reads the digits at `at`, of which only the last count; returns where they end. */
+static const uint8_t *read_number(const uint8_t *at, const uint8_t *end, OwnNumber *number) {
+    const uint8_t *stop = at;
+    while (stop < end && (uint8_t)(*stop - '0') <= 9) stop++;
+    number->length = (size_t)(stop - at);
+    number->value = 0;
+    for (at = number->length > MAX_OWN_DIGITS ? stop - MAX_OWN_DIGITS : at; at < stop; at++)
+        number->value = 10 * number->value + (uint64_t)(*at - '0');
+    return stop;
+}
+
+/* Returns whether digits are a value written plainly, with two digits, or with as many as a number. */
+static int is_written_as(const uint8_t *digits, size_t size, uint64_t value, size_t width) {
+    size_t at = size, least = 0;
+    do {
+        if (at == 0 || digits[--at] != '0' + value % 10) return 0;
+        value /= 10, least++;
+    } while (value);
+    while (at > 0)
+        if (digits[--at] != '0') return 0;
+    return size == least || (size > least && (size == 2 || size == width));
+}
+
+static int is_near(const uint8_t *digits, size_t size, const OwnNumber *own, int count) {
+    for (int i = 0; i < count; i++) {
+        uint64_t value = own[i].value;
+        size_t width = own[i].length;
+        if (is_written_as(digits, size, value, width) || is_written_as(digits, size, value + 1, width) ||
+            is_written_as(digits, size, value ? value - 1 : 0, width))
+            return 1;
+    }
+    return 0;
+}
+
+static PyObject *numbers_beside(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *text;
+    PyObject *path_text;
+    Py_ssize_t length, path_length;
+    if (!PyArg_ParseTuple(arguments, "y#U:numbers_beside", &text, &length, &path_text)) return NULL;
+    const char *path = PyUnicode_AsUTF8AndSize(path_text, &path_length);
+    if (path == NULL) {
+        PyErr_Clear(); /* a surrogate, which no canonical URL has */
+        Py_RETURN_NONE;
+    }
+    OwnNumber own[MAX_OWN_NUMBERS];
+    int count = 0;
+    const uint8_t *at = (const uint8_t *)path, *end = at + path_length;
+    while (count < MAX_OWN_NUMBERS) {
+        while (at < end && (uint8_t)(*at - '0') > 9) at++;
+        if (at == end) break;
+        at = read_number(at, end, &own[count++]);
+    }
+    if (count == 0) Py_RETURN_NONE;
+    uint8_t *numbers = malloc((size_t)length + 1), *to = numbers;
+    if (numbers == NULL) return PyErr_NoMemory();
+    at = (const uint8_t *)text, end = at + length;
+    while (at < end) {
+#ifdef __SSE2__
+        while (end - at >= 16 && digits_of(at) == 0) at += 16;
+#endif
+        while (at < end && (uint8_t)(*at - '0') > 9) at++;
+        const uint8_t *number = at;
+        while (at < end && (uint8_t)(*at - '0') <= 9) at++;
+        size_t size = (size_t)(at - number);
+        if (size == 0 || is_near(number, size, own, count)) continue;
+        if (to != numbers) *to++ = ' ';
+        memcpy(to, number, size);
+        to += size;
+    }
+    PyObject *result = PyBytes_FromStringAndSize((const char *)numbers, (Py_ssize_t)(to - numbers));
+    free(numbers);
+    return result;
+}
+
+static PyObject *mentions(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *text;
+    Py_ssize_t length;
+    PyObject *parts;
+    if (!PyArg_ParseTuple(arguments, "y#O!:mentions", &text, &length, &PyList_Type, &parts)) return NULL;
+    uint8_t *copy = padded(text, (size_t)length);
+    if (copy == NULL) return NULL;
+    to_lower(copy, (size_t)length);
+    int is_found = 0;
+    for (Py_ssize_t i = 0; i < PyList_Size(parts) && !is_found; i++) {
+        char *part;
+        Py_ssize_t part_length;
+        if (PyBytes_AsStringAndSize(PyList_GetItem(parts, i), &part, &part_length) < 0) {
+            free(copy);
+            return NULL;
+        }
+        is_found = find_part(copy, copy + length, (const uint8_t *)part, (size_t)part_length) != NULL;
+    }
+    free(copy);
+    return PyBool_FromLong(is_found);
+}
+
+/* -- the links of a page ------------------------------------------------------------------------ */
+
+#define MAX_URL_CHARS 4096 /* as in core/url/forms */
+#define IN_PATH 1
+#define IN_QUERY 2
+
+static uint8_t url_bytes[256]; /* in which part of a URL a byte means itself, wherever it is */
+
+static void fill_url_bytes(void) {
+    for (int byte = 'a'; byte <= 'z'; byte++) url_bytes[byte] = url_bytes[byte - 0x20] = IN_PATH | IN_QUERY;
+    for (int byte = '0'; byte <= '9'; byte++) url_bytes[byte] = IN_PATH | IN_QUERY;
+    for (const char *at = "-._~+,=!$()*;&/%"; *at; at++) url_bytes[(uint8_t)*at] = IN_PATH | IN_QUERY;
+    url_bytes[':'] = url_bytes['?'] = IN_QUERY;
+}
+
+/* Returns whether a URL parser would leave a path and query as they are. */
+static int is_plain_path(const char *at, const char *end) {
+    char before = '/';
+    for (; at < end && *at != '?'; before = *at++) {
+        if (!(url_bytes[(uint8_t)*at] & IN_PATH)) return 0;
+        if (before == '/' && *at == '.') return 0; /* perhaps one or two dots, which are no name of a folder */
+        if (*at == '%' && at + 2 < end && at[1] == '2' && (at[2] == 'e' || at[2] == 'E')) return 0;
+    }
+    for (; at < end; at++)
+        if (!(url_bytes[(uint8_t)*at] & IN_QUERY)) return 0;
+    return 1;
+}
+
+/* Returns where the path of an absolute URL begins if its host is a plain name in lower case, or NULL. */
+static const char *path_behind_name(const char *at, const char *end) {
+    if (end - at < 8 || memcmp(at, "http", 4) != 0) return NULL;
+    at += at[4] == 's' ? 5 : 4;
+    if (memcmp(at, "://", 3) != 0) return NULL;
+    char before = '.';
+    int is_number = 1; /* of the last label: then it is an address, in one of its many forms */
+    for (at += 3; at < end && *at != '/'; before = *at++) {
+        if (before == '.') is_number = *at < 'a' || *at > 'z';
+        int is_of_name = (*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9') || *at == '-' || *at == '.';
+        if (!is_of_name || (before == '.' && *at == '.') || (before == '-' && *at == '-')) return NULL;
+    }
+    return at < end && !is_number && before != '.' ? at : NULL;
+}
+
+/* A base URL: an href replaces what follows its origin, its folder or its path. */
+typedef struct {
+    const char *text;
+    size_t origin, folder, path;
+} base_url;
+
+/* Returns an href resolved against a base; NULL without an error if that takes a URL parser. */
+static PyObject *joined(const base_url *base, const char *href, size_t length) {
+    char url[MAX_URL_CHARS];
+    size_t kept = base->folder;
+    if (length > base->origin && href[base->origin] == '/' && memcmp(href, base->text, base->origin) == 0)
+        href += base->origin, length -= base->origin;
+    const char *path = path_behind_name(href, href + length);
+    if (path != NULL && length <= MAX_URL_CHARS && is_plain_path(path, href + length))
+        return PyUnicode_FromStringAndSize(href, (Py_ssize_t)length);
+    if (length == 0 || (length > 1 && href[0] == '/' && href[1] == '/')) return NULL; /* that would be a host */
+    if (*href == '/') kept = base->origin;
+    if (*href == '?') kept = base->path;
+    if (length >= 2 && memcmp(href, "./", 2) == 0) href += 2, length -= 2;
+    for (; length >= 3 && memcmp(href, "../", 3) == 0; href += 3, length -= 3)
+        if (kept > base->origin + 1)
+            do kept--;
+            while (base->text[kept - 1] != '/');
+    if (kept + length > MAX_URL_CHARS || !is_plain_path(href, href + length)) return NULL;
+    memcpy(url, base->text, kept);
+    memcpy(url + kept, href, length);
+    return PyUnicode_FromStringAndSize(url, (Py_ssize_t)(kept + length));
+}
+
+/* Reads a canonical URL; returns whether it is one that hrefs can be added to. */
+static int read_base(const char *text, size_t length, base_url *base) {
+    const char *path = length > 8 ? memchr(text + 8, '/', length - 8) : NULL; /* behind "https://" or one letter more */
+    if (path == NULL || length > MAX_URL_CHARS || memchr(text, '@', length) != NULL) return 0;
+    for (const char *at = text; at < path; at++)
+        if (at[0] == '-' && at[1] == '-') return 0; /* perhaps a name in Punycode that a parser refuses */
+    const char *end = memchr(path, '?', length - (size_t)(path - text));
+    if (end == NULL) end = text + length;
+    for (const char *at = path; at < end; at++)
+        if (*at == '/' && at + 1 < end && at[1] == '.') return 0;
+    *base = (base_url){text, (size_t)(path - text), 0, (size_t)(end - text)};
+    while (end[-1] != '/') end--;
+    base->folder = (size_t)(end - text);
+    return 1;
+}
+
+static PyObject *join_plain(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    const char *text;
+    Py_ssize_t length;
+    PyObject *hrefs;
+    base_url base;
+    if (!PyArg_ParseTuple(arguments, "s#O!:join_plain", &text, &length, &PyList_Type, &hrefs)) return NULL;
+    int is_usable = read_base(text, (size_t)length, &base);
+    Py_ssize_t count = PyList_Size(hrefs);
+    PyObject *urls = PyList_New(count);
+    if (urls == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_ssize_t href_length = 0;
+        const char *href = is_usable ? PyUnicode_AsUTF8AndSize(PyList_GetItem(hrefs, i), &href_length) : NULL;
+        PyObject *url = href == NULL ? NULL : joined(&base, href, (size_t)href_length);
+        if (url == NULL) {
+            PyErr_Clear(); /* of a lone surrogate, which a URL parser replaces */
+            url = Py_NewRef(Py_None);
+        }
+        PyList_SetItem(urls, i, url);
+    }
+    return urls;
 }
 
 /* -- the table of bands ----------------------------------------------------------------------- */
@@ -642,6 +1001,95 @@ static PyType_Slot table_slots[] = {
 static PyType_Spec table_spec = {
     "gossamer.foundation._kernel.BandTable", sizeof(BandTable), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, table_slots,
 };
+
+/* -- URLs of one kind: see core/traps/url_patterns.py, `plain_patterns_of` ---------------------------- */
+
+#define MIN_TOKEN_CHARS 16
+
+static inline int is_digit(char byte) { return byte >= '0' && byte <= '9'; }
+
+/* Writes a segment of a path as a pattern has it: `*` for a name of a machine, `#` for a number; returns the length. */
+static size_t write_segment(const char *segment, size_t length, char *to) {
+    int has_digit = 0, is_token = length >= MIN_TOKEN_CHARS;
+    for (size_t i = 0; i < length; i++) {
+        has_digit |= is_digit(segment[i]);
+        is_token &= is_alphanumeric((uint8_t)segment[i]) || segment[i] == '-' || segment[i] == '_';
+    }
+    if (!has_digit) {
+        memcpy(to, segment, length);
+        return length;
+    }
+    if (is_token) {
+        *to = '*';
+        return 1;
+    }
+    size_t written = 0;
+    for (size_t i = 0; i < length; i++)
+        if (!is_digit(segment[i]))
+            to[written++] = segment[i];
+        else if (i == 0 || !is_digit(segment[i - 1]))
+            to[written++] = '#';
+    return written;
+}
+
+/* Appends a part of a shape and a suffix to a list of patterns; returns whether that was possible. */
+static int append_pattern(PyObject *patterns, const char *start, size_t length, const char *suffix, char *room) {
+    memcpy(room, start, length);
+    memcpy(room + length, suffix, strlen(suffix));
+    PyObject *pattern = PyUnicode_FromStringAndSize(room, (Py_ssize_t)(length + strlen(suffix)));
+    int is_appended = pattern != NULL && PyList_Append(patterns, pattern) == 0;
+    Py_XDECREF(pattern);
+    return is_appended;
+}
+
+static PyObject *path_patterns(PyObject *Py_UNUSED(module), PyObject *url) {
+    Py_ssize_t url_length;
+    const char *at = PyUnicode_AsUTF8AndSize(url, &url_length);
+    if (at == NULL) {
+        PyErr_Clear(); /* a surrogate */
+        Py_RETURN_NONE;
+    }
+    const char *end = at + url_length, *path = url_length > 8 ? memchr(at + 8, '/', (size_t)url_length - 8) : NULL;
+    if (path == NULL || end - path > MAX_URL_CHARS) Py_RETURN_NONE;
+    char shape[MAX_URL_CHARS + 1], room[MAX_URL_CHARS + 4];
+    size_t length = 0, folder = 0, before = 0; /* `before`: the folder of what the last folder is in */
+    for (at = path; at < end; at++) {
+        const char *stop = at;
+        while (stop < end && *stop != '/') {
+            if (*stop == '?' || (uint8_t)*stop >= 0x80) Py_RETURN_NONE;
+            stop++;
+        }
+        length += write_segment(at, (size_t)(stop - at), shape + length);
+        if (stop < end) {
+            shape[length++] = '/';
+            before = folder;
+            folder = length;
+        }
+        at = stop;
+    }
+    int is_folder = folder == length; /* which lies in the folder above */
+    if (is_folder) folder = before;
+    PyObject *patterns = PyList_New(0);
+    int is_whole = patterns != NULL;
+    if (folder == 0) {
+        is_whole = is_whole && append_pattern(patterns, "/", 1, "*", room); /* the first page */
+    } else {
+        const char *in_folder = is_folder ? "*/" : "*";
+        size_t tail = strlen(in_folder);
+        int is_changed = length != (size_t)(end - path) || memcmp(shape, path, length) != 0;
+        int is_wide = length == folder + tail && memcmp(shape + folder, in_folder, tail) == 0;
+        if (is_changed && !is_wide) is_whole = is_whole && append_pattern(patterns, shape, length, "", room);
+        is_whole = is_whole && append_pattern(patterns, shape, folder, in_folder, room);
+        if (folder > 1) {
+            size_t first = (size_t)((const char *)memchr(shape + 1, '/', folder - 1) - shape);
+            is_whole = is_whole && append_pattern(patterns, shape, first, "/**", room);
+            is_whole = is_whole && append_pattern(patterns, "", 0, "/**", room);
+        }
+    }
+    PyObject *result = is_whole ? PyList_AsTuple(patterns) : NULL;
+    Py_XDECREF(patterns);
+    return result;
+}
 
 /* -- what is new on a page: see core/traps/novelty.py, `record_lanes` ---------------------------------- */
 
@@ -930,6 +1378,7 @@ static int set_up(PyObject *module) {
         return -1;
     }
     draw_permutations();
+    fill_url_bytes();
     PyObject *type = PyType_FromModuleAndSpec(module, &table_spec, NULL);
     int added = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
     Py_XDECREF(type);
@@ -941,7 +1390,14 @@ static PyMethodDef methods[] = {
     {"simhash", simhash, METH_O, "simhash(text) -> signature of 8 bytes, or none if there are no words."},
     {"equal_lanes", equal_lanes, METH_VARARGS, "equal_lanes(one, other) -> how many of 128 lanes are equal."},
     {"bare", bare, METH_VARARGS, "bare(text, parts) -> the text without the parts, one after the other, and digits."},
+    {"bare_short", bare_short, METH_VARARGS,
+     "bare_short(text, path) -> the text in lower case without what it takes from the path, and digits."},
+    {"numbers_beside", numbers_beside, METH_VARARGS,
+     "numbers_beside(text, path) -> the text's numbers without those of the path; None if that has none."},
+    {"mentions", mentions, METH_VARARGS, "mentions(text, parts) -> whether the text in lower case has one of the parts."},
+    {"join_plain", join_plain, METH_VARARGS, "join_plain(base, hrefs) -> URLs; None if it takes a URL parser to join them."},
     {"word_pairs", word_pairs, METH_O, "word_pairs(text) -> counters of the pairs of words, how many, prices: 68 bytes."},
+    {"path_patterns", path_patterns, METH_O, "path_patterns(url) -> the patterns of a URL without a query; None: ask Python."},
     {"record_lanes", record_lanes, METH_VARARGS, "record_lanes(values, frequent, hits, seen, generation, pages) -> int"},
     {NULL, NULL, 0, NULL},
 };

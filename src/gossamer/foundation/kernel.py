@@ -40,7 +40,12 @@ class Kernel(Struct, frozen=True):
     simhash: Callable[[str | bytes], bytes]
     equal_lanes: Callable[[bytes, bytes], int]
     bare: Callable[[bytes, list[bytes]], bytes]
+    bare_short: Callable[[bytes, bytes], bytes]
+    numbers_beside: Callable[[bytes, str], bytes | None]
+    mentions: Callable[[bytes, list[bytes]], bool]
+    join_plain: Callable[[str, list[str]], list[str | None]]
     word_pairs: Callable[[bytes], bytes]
+    path_patterns: Callable[[str], tuple[str, ...] | None]
     record_lanes: Callable[[bytes, bytearray, bytearray, bytearray, int, int], int]
     band_table: Callable[[], Bands]
 
@@ -55,7 +60,12 @@ def _load() -> Kernel | None:
         _kernel.simhash,
         _kernel.equal_lanes,
         _kernel.bare,
+        _kernel.bare_short,
+        _kernel.numbers_beside,
+        _kernel.mentions,
+        _kernel.join_plain,
         _kernel.word_pairs,
+        _kernel.path_patterns,
         _kernel.record_lanes,
         _kernel.BandTable,
     )

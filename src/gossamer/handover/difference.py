@@ -11,25 +11,33 @@ In one crawl, the catalog has the last visit of a URL; what it was before the mo
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType
 
 from gossamer.core.dedup.shingles import shingle_hashes
+from gossamer.core.ledger.rows import decode_url, encode
+from gossamer.core.links.requisite import requisite_id
 from gossamer.handover.export.documents import DocumentMaker, iso_time
-from gossamer.handover.export.stored import StoredPage, StoredPages, is_answer, is_page
+from gossamer.handover.export.stored import ExportedPage, ExportedPages, is_answer, is_page
+from gossamer.handover.findings.link_table import enough_room
 from gossamer.model.errors import UsageError
-from gossamer.model.records import Outcome, UrlId, UrlRecord
+from gossamer.model.records import FetchKind, Outcome, UrlId, UrlRecord
+from gossamer.ports import Catalog
 from gossamer.reading.view import CrawlView
 from gossamer.settings.regions import regions_of
 
 _GONE = frozenset({404, 410})
 _MARKS = re.compile(r"(?m)^(?:#{1,6}|-) ")  # that a text has of its markup: headings, list items
 _Rows = Iterator[tuple[UrlId, UrlRecord]]
+_OtherRow = tuple[UrlId, UrlRecord]
+_OtherRows = Iterator[tuple[UrlId, _OtherRow]]
 
 
-class Kind(StrEnum):
+class DiffKind(StrEnum):
     """What has become of a page."""
 
     NEW = "new"
@@ -41,7 +49,7 @@ class Kind(StrEnum):
 class DiffEntry(Struct, kw_only=True):
     """A page that is new, changed, gone or moved."""
 
-    change: Kind
+    change: DiffKind
     url: str
     at: str  # of the later visit
     before: str | UnsetType = UNSET  # when the earlier visit was; not of a new page
@@ -80,13 +88,13 @@ class _Texts:
     """Reads the bodies and texts of a crawl's pages."""
 
     def __init__(self, crawl: CrawlView) -> None:
-        self.pages = StoredPages(crawl)
+        self.pages = ExportedPages(crawl)
         self._maker = DocumentMaker(crawl, self.pages)
 
-    def body(self, page: StoredPage) -> bytes:
+    def body(self, page: ExportedPage) -> bytes:
         return self.pages.exchange(page).content
 
-    def text(self, page: StoredPage) -> PageText:
+    def text(self, page: ExportedPage) -> PageText:
         article = self._maker.make(page).article
         return PageText(" ".join(article.title.split()), _MARKS.sub("", article.text).split())
 
@@ -98,11 +106,18 @@ class Difference:
         self.counts = DiffCounts()
 
     def between(self, earlier: CrawlView, later: CrawlView) -> Iterator[DiffEntry]:
-        """Yield what differs between two crawls, in the order of URL ids."""
+        """Yield what differs between two crawls, in the order of URL ids in the earlier one."""
         _check_ids(earlier, later)
         old_texts = _Texts(earlier)
         new_texts = _Texts(later)
-        for key, old, new in _side_by_side(earlier.ledger.urls(), later.ledger.urls()):
+        with _identified(later.ledger, earlier.ledger) as later_rows:
+            yield from self._side_by_side(earlier.ledger.urls(), later_rows, old_texts, new_texts)
+
+    def _side_by_side(
+        self, earlier: _Rows, later: _OtherRows, old_texts: _Texts, new_texts: _Texts
+    ) -> Iterator[DiffEntry]:
+        for key, old, other in _side_by_side(earlier, later):
+            new_key, new = other if other is not None else (key, None)
             was_page = old is not None and is_page(old)
             if new is None or not is_answer(new) or not new.outcome:
                 self.counts.not_fetched += was_page
@@ -113,7 +128,7 @@ class Difference:
             elif old.content_hash == new.content_hash:
                 self.counts.unchanged += 1
             else:
-                pair = old_texts.pages.at(key, old), new_texts.pages.at(key, new)
+                pair = old_texts.pages.at(key, old), new_texts.pages.at(new_key, new)
                 yield from self._compared(old_texts, new_texts, new, old.fetched_at, pair)
 
     def since(self, crawl: CrawlView, moment: float) -> Iterator[DiffEntry]:
@@ -140,19 +155,19 @@ class Difference:
         """Yield a URL that was no page before, if it is one now."""
         if is_page(row):
             self.counts.new += 1
-            yield DiffEntry(change=Kind.NEW, url=row.url, at=iso_time(row.fetched_at), status=row.status)
+            yield DiffEntry(change=DiffKind.NEW, url=row.url, at=iso_time(row.fetched_at), status=row.status)
 
     def _ended(self, row: UrlRecord, before: float) -> Iterator[DiffEntry]:
         """Yield a URL that was a page before and is none now, unless it has failed."""
         entry = DiffEntry(
-            change=Kind.GONE, url=row.url, at=iso_time(row.fetched_at), before=iso_time(before), status=row.status
+            change=DiffKind.GONE, url=row.url, at=iso_time(row.fetched_at), before=iso_time(before), status=row.status
         )
         if row.status in _GONE:
             self.counts.gone += 1
             yield entry
         elif row.outcome == Outcome.REDIRECT.value:
             self.counts.moved += 1
-            entry.change = Kind.MOVED
+            entry.change = DiffKind.MOVED
             entry.to = row.redirect_to
             yield entry
         else:
@@ -164,12 +179,16 @@ class Difference:
         new_texts: _Texts,
         row: UrlRecord,
         before: float,
-        pair: tuple[StoredPage | None, StoredPage | None],
+        pair: tuple[ExportedPage | None, ExportedPage | None],
     ) -> Iterator[DiffEntry]:
         """Yield a URL that is a page before and now, if its text has changed."""
         old, new = pair
         entry = DiffEntry(
-            change=Kind.CHANGED, url=row.url, at=iso_time(row.fetched_at), before=iso_time(before), status=row.status
+            change=DiffKind.CHANGED,
+            url=row.url,
+            at=iso_time(row.fetched_at),
+            before=iso_time(before),
+            status=row.status,
         )
         if old is None or new is None:
             self.counts.unread += 1
@@ -189,7 +208,28 @@ class Difference:
         yield entry
 
 
-def _side_by_side(old: _Rows, new: _Rows) -> Iterator[tuple[UrlId, UrlRecord | None, UrlRecord | None]]:
+@contextmanager
+def _identified(catalog: Catalog, other: Catalog) -> Iterator[_OtherRows]:
+    """Yield the rows of a catalog, with their own ids, by the ids that their URLs have in another one, and sorted.
+
+    Every crawl has its own key. The rows are sorted on disk; memory does not grow with the crawls.
+    """
+    if catalog.identity.record == other.identity.record:
+        yield ((key, (key, row)) for key, row in catalog.urls())
+        return
+    with closing(sqlite3.connect("", isolation_level=None)) as db:
+        db.executescript("CREATE TABLE rows (id BLOB PRIMARY KEY, own BLOB, row BLOB) WITHOUT ROWID; BEGIN")
+        with enough_room():
+            for key, row in catalog.urls():
+                its_id = other.url_id(row.url)
+                if row.kind is FetchKind.REQUISITE:
+                    its_id = requisite_id(its_id)
+                db.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?)", (its_id, key, encode(row)))
+        found = db.execute("SELECT id, own, row FROM rows ORDER BY id")
+        yield ((its_id, (key, decode_url(row))) for its_id, key, row in found)
+
+
+def _side_by_side(old: _Rows, new: _OtherRows) -> Iterator[tuple[UrlId, UrlRecord | None, _OtherRow | None]]:
     """Yield the rows of two catalogs by their id, each of which is sorted by it."""
     left = next(old, None)
     right = next(new, None)

@@ -25,6 +25,7 @@ Test = Callable[[UrlRecord], bool]
 
 _CONDITION = re.compile(r"\s*([A-Za-z_]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
 _PATTERN = re.compile(r"[*?]")
+_LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -83,7 +84,7 @@ def selection_from(conditions: Sequence[str]) -> Selection:
         fields.add(field)
         if field == "language":
             _require(text, sign, "=", "!=")
-            languages.append((sign == "=", frozenset(_values(value.lower()))))
+            languages.append((sign == "=", _languages(text, value.lower())))
         else:
             tests.append(_test(text, field, sign, value))
         if field == "host" and sign == "=" and not _PATTERN.search(value):
@@ -107,6 +108,15 @@ def _require(text: str, sign: str, *signs: str) -> None:
     if sign not in signs:
         field = _split(text)[0]
         raise UsageError(f"--where {text!r}: '{field}' is compared with {' or '.join(signs)}")
+
+
+def _languages(text: str, value: str) -> frozenset[str]:
+    """Return the codes of languages in a condition."""
+    codes = frozenset(_values(value))
+    for code in codes:
+        if not _LANGUAGE_CODE.fullmatch(code):
+            raise UsageError(f"--where {text!r}: {code!r} is no code of a language; expected language=de,en")
+    return codes
 
 
 def _values(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from xxhash import xxh3_128_intdigest
 
 from gossamer.core.ledger import rows
 from gossamer.core.ledger.tables import SEEDS
-from gossamer.migration.parts import ARCHIVES, LETTERS, NODES, ROW_TABLES, CrawlSource, NodePart
+from gossamer.migration.parts import ARCHIVES, MESSAGES, NODES, ROW_TABLES, CrawlSource, NodePart
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
 
@@ -67,19 +67,18 @@ def source_parts(source: CrawlSource) -> Iterable[Sequence[Row]]:
     """Yield all rows of a source, as `CrawlTarget.parts` yields those of the copy."""
     for lot in source.lots(""):
         yield lot.rows
-        yield [letter_row(*letter) for letter in lot.letters]
+        yield [message_row(*message) for message in lot.messages]
     nodes = source.nodes()
     yield [node_row(node, part) for node, part in nodes.items()]
     yield [row for part in nodes.values() for row in archive_rows(part.ends)]
 
 
-def letter_row(shard: int, links: bytes) -> Row:
+def message_row(shard: int, links: bytes) -> Row:
     """Return what waits in an inbox as a row."""
-    return Row(LETTERS, shard.to_bytes(2, "big") + links, b"")
+    return Row(MESSAGES, shard.to_bytes(2, "big") + links, b"")
 
 
 def node_row(node: NodeId, part: NodePart) -> Row:
-    """Return a node as a row."""
     ends = dict(sorted(part.ends.items()))
     return Row(NODES, f"{node.name}/{node.incarnation}".encode(), rows.encode([part.totals, ends]))
 
@@ -89,4 +88,4 @@ def archive_rows(ends: Mapping[str, int]) -> list[Row]:
     return [Row(ARCHIVES, file.encode(), end.to_bytes(8, "big")) for file, end in ends.items() if end]
 
 
-ALL_TABLES = (*ROW_TABLES, LETTERS, ARCHIVES, NODES)
+ALL_TABLES = (*ROW_TABLES, MESSAGES, ARCHIVES, NODES)

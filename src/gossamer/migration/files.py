@@ -95,7 +95,7 @@ class FileCopy:
         if seeds.is_file():
             self._target.record_seeds(seeds.read_text("utf-8").splitlines())
         for path in node.folder.files.rglob("*"):
-            if path.is_file():
+            if path.is_file() and not path.is_symlink():
                 place = self._target.files / path.relative_to(node.folder.files)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 self._bring(path, place, path.stat().st_size)

@@ -20,12 +20,22 @@ from gossamer.core.ledger.tables import SEEDS
 from gossamer.engine.admission.seed_rules import MAX_SHARED
 from gossamer.migration.parts import LOT_ROWS, PAGES, Lot, NodePart, shorter
 from gossamer.model.errors import UsageError
-from gossamer.model.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeStatus, Origin, SeedRecord, Terms
+from gossamer.model.state import (
+    ORIGIN_NODE,
+    CrawlRecord,
+    CrawlState,
+    IdentityRecord,
+    NodeStatus,
+    Origin,
+    SeedRecord,
+    Terms,
+)
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import NodeId
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.node_folders import NODE_FILE
 from gossamer.runtime.session.opt_out import FILE_NAME, OptOutFile
+from gossamer.settings.crawl_key import upgraded_identity
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
 
@@ -43,6 +53,7 @@ class FolderSource:
         self._terms = terms
         self._seeds: list[SeedRecord] = []  # with rules of their own, by number
         self._first_signature = 0  # of those that are compared
+        self._identity = IdentityRecord()
         self._ledger = RawLedger(self.folder.state, is_readonly=True)
 
     def __enter__(self) -> FolderSource:
@@ -64,6 +75,8 @@ class FolderSource:
             self.folder.release()
             raise
         self.id = self._ledger.identity()
+        stored = self._ledger.get("meta", rows.IDENTITY_KEY)
+        self._identity = upgraded_identity() if stored is None else rows.decode_identity(stored)
         self._first_signature = signatures_from(self._ledger.get("meta", META_KEY))[1]
         if first := self._first_signature:
             self.notes.append(f"{first} signatures of an earlier version, which are never compared, are left out")
@@ -108,6 +121,7 @@ class FolderSource:
             opened=self.state.opened_addresses,
             blocked={ORIGIN_NODE: names} if opt_outs.is_there else {},
             seeds=self._seeds,
+            identity=self._identity,
             origin=Origin(self.id, self._ledger.get("meta", rows.CRAWL_KEY) or b""),
         )
 

@@ -59,7 +59,7 @@ class FolderPlan(Struct, frozen=True):
     given: Mapping[str, Path]  # folders of nodes that the operator named
     allows_missing: bool
     now: float
-    settle: Settle  # has the engine accept letters and requests, and completes state and report
+    settle: Settle  # has the engine accept messages and requests, and completes state and report
 
 
 class FolderTarget:
@@ -195,7 +195,12 @@ class FolderTarget:
         """Write the lengths of archive files, and the crawl's state."""
         ends = {file: end for part in self._source.nodes().values() for file, end in part.ends.items()}
         state = rows.encode(self._state())
-        meta = [Row("meta", rows.FORMAT_KEY, rows.FORMAT), Row("meta", rows.CRAWL_KEY, state)]
+        identity = rows.encode(self._source.stored.ids)
+        meta = [
+            Row("meta", rows.FORMAT_KEY, rows.FORMAT),
+            Row("meta", rows.IDENTITY_KEY, identity),
+            Row("meta", rows.CRAWL_KEY, state),
+        ]
         scheme = SCHEMES.get(self._settings.near_dup)
         if scheme is not None:
             meta.append(Row("meta", META_KEY, edition_row(scheme.edition, 0)))
@@ -249,8 +254,8 @@ class FolderTarget:
         settings = replace(self._settings, max_pages=record.budgets.get("pages"))
         self._folder.write_settings(to_toml(settings))
         write_opt_outs(self._folder, sorted({name for names in record.blocked.values() for name in names}))
-        letters = self._source.shared.letters(range(SHARD_COUNT))
-        self._plan.settle(settings, self._folder, letters, record)
+        messages = self._source.shared.messages(range(SHARD_COUNT))
+        self._plan.settle(settings, self._folder, messages, record)
         failpoints.reach("before_end")
         self._folder.migration.unlink()
 

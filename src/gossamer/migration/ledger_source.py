@@ -8,9 +8,10 @@ from itertools import chain, islice
 
 from msgspec.structs import replace
 
+from gossamer.core.ledger.archive_names import checked_ends
 from gossamer.core.ledger.rows import SHARDED, encode
 from gossamer.core.ledger.tables import SEEDS
-from gossamer.core.url.identity import SHARD_COUNT
+from gossamer.core.url.identity import SHARD_COUNT, use, with_record
 from gossamer.migration.parts import LOT_ROWS, Lot, NodePart
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.state import CrawlRecord
@@ -22,7 +23,7 @@ from gossamer.settings.regions import use_regions
 SHARDS_AT_ONCE = PARTS_AT_ONCE = 16  # copied before the next mark
 _ROWS = "rows"
 _PAGES = "pages"
-_LETTERS = "letters"
+_MESSAGES = "letters"
 
 
 class LedgerSource:
@@ -34,6 +35,7 @@ class LedgerSource:
         self.stored = record  # as it is
         self.settings = settings_for_node(record.settings, name, [])
         use_regions(self.settings)  # ids of hosts depend on them
+        use(with_record(record.ids))
         self.views = shared.nodes()
         _check_stopped(self.views, name)
         self._nodes = self._read_nodes()
@@ -54,7 +56,7 @@ class LedgerSource:
         named: set[str] = set()
         found: dict[NodeId, NodePart] = {}
         for node, view in self.views.items():
-            ends = {} if node.name in named else self.shared.archive_ends(node.name)
+            ends = {} if node.name in named else checked_ends(self.shared.archive_ends(node.name), self.name)
             if ends or view.status.folder or view.totals.fetches or view.totals.urls_seen:
                 named.add(node.name)
                 found[node] = NodePart(view.totals, view.status, ends)
@@ -75,10 +77,10 @@ class LedgerSource:
         if what in ("", _ROWS):
             yield from self._row_lots(first)
             first = 0
-        if what != _LETTERS:
+        if what != _MESSAGES:
             yield from self._page_lots(first if what == _PAGES else 0)
             first = 0
-        yield from self._letter_lots(first)
+        yield from self._message_lots(first)
 
     def _row_lots(self, first: int) -> Iterator[Lot]:
         for start in range(first, SHARD_COUNT, SHARDS_AT_ONCE):
@@ -91,9 +93,9 @@ class LedgerSource:
             slices = (rows for part in range(start, end) for rows in self.shared.pages(part))
             yield from _marked(slices, f"{_PAGES} {end}")
 
-    def _letter_lots(self, first: int) -> Iterator[Lot]:
-        for shard, links in self.shared.letters(range(first, SHARD_COUNT)):
-            yield Lot(letters=[(shard, links)])
+    def _message_lots(self, first: int) -> Iterator[Lot]:
+        for shard, links in self.shared.messages(range(first, SHARD_COUNT)):
+            yield Lot(messages=[(shard, links)])
 
     def check_unchanged(self) -> None:
         """Raise if nodes have joined meanwhile."""

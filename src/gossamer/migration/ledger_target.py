@@ -2,7 +2,7 @@
 
 A node that fetches nothing takes all shards and commits the rows in lots. How far it has got is part of the crawl's
 record, which says that the migration is not finished: no node joins meanwhile. Lots that are committed twice, since a
-process died before the mark, change nothing. Letters are compared with those that wait already.
+process died before the mark, change nothing. Messages are compared with those that wait already.
 
 The nodes of the source join under their own names, commit their totals and the lengths of their archive files, and
 leave: budgets and counts continue, and readers find the folders.
@@ -21,10 +21,10 @@ from gossamer.core.ledger.rows import SHARDED
 from gossamer.core.ledger.tables import SEEDS
 from gossamer.core.url.identity import SHARD_COUNT, shard_of
 from gossamer.foundation import failpoints
-from gossamer.migration.checksums import ALL_TABLES, archive_rows, letter_row, node_row
+from gossamer.migration.checksums import ALL_TABLES, archive_rows, message_row, node_row
 from gossamer.migration.ledger_source import seed_rows
 from gossamer.migration.parts import PAGES, CrawlSource, Lot, NodePart
-from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError, UsageError
+from gossamer.model.errors import GossamerError, LeaseLostError, LedgerUnavailableError, UsageError
 from gossamer.model.figures import Totals
 from gossamer.model.state import CrawlRecord, Migration, NodeStatus
 from gossamer.ports import Row
@@ -89,8 +89,8 @@ class LedgerTarget:
             self._commit(Commit(0, Totals(), epochs=epochs, rows=by_shard))
         if pages:
             self._shared.add_pages(pages)
-        for shard, links in lot.letters:
-            self._add_letter(shard, links)
+        for shard, links in lot.messages:
+            self._add_message(shard, links)
         failpoints.reach("before_mark")
         if lot.after:
             self._change(replace(self._record, migration=Migration(self._source.id, lot.after)))
@@ -106,9 +106,9 @@ class LedgerTarget:
         self._commits += 1
         self._shared.commit(self._node, replace(commit, number=self._commits))
 
-    def _add_letter(self, shard: int, links: bytes) -> None:
-        """Send a letter unless it was sent before: each is different, since its commit sent it."""
-        if links not in [waiting for _, waiting in self._shared.letters([shard])]:
+    def _add_message(self, shard: int, links: bytes) -> None:
+        """Send a message unless it was sent before: each is different, since its commit sent it."""
+        if links not in [waiting for _, waiting in self._shared.messages([shard])]:
             self._commit(Commit(0, Totals(), links={shard: links}))
 
     def _change(self, record: CrawlRecord) -> None:
@@ -143,7 +143,7 @@ class LedgerTarget:
             yield from shared.scan(range(start, start + SHARDS_AT_ONCE), SHARDED)
         for part in range(PAGE_PARTS):
             yield from shared.pages(part)
-        yield [letter_row(*letter) for letter in shared.letters(range(SHARD_COUNT))]
+        yield [message_row(*message) for message in shared.messages(range(SHARD_COUNT))]
         views = shared.nodes()
         expected = self._source.nodes()
         for node in expected.keys() & views.keys():
@@ -164,5 +164,5 @@ class LedgerTarget:
 
     def close(self) -> None:
         """Give up the lease, so that the next attempt need not wait for its end."""
-        with suppress(EngineUnavailableError):  # it ends by itself
+        with suppress(LedgerUnavailableError):  # it ends by itself
             self._shared.leave(self._node)

@@ -19,7 +19,7 @@ from gossamer.ports.shared_ledger import NodeId
 
 PAGES = ("contents", "signatures")
 ARCHIVES = "archives"
-LETTERS = "letters"
+MESSAGES = "letters"
 NODES = "nodes"
 ROW_TABLES = (*SHARDED, *PAGES)
 LOT_ROWS = 2000
@@ -40,7 +40,7 @@ class Lot(Struct, frozen=True):
     """Rows that are stored together."""
 
     rows: Sequence[Row] = ()
-    letters: Sequence[tuple[int, bytes]] = ()  # shard, and what waits in its inbox
+    messages: Sequence[tuple[int, bytes]] = ()  # shard, and what waits in its inbox
     after: str = ""  # the copy continues after this; empty: with the lot that was marked last
 
 

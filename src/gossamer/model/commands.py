@@ -1,17 +1,22 @@
-"""What an operator can tell a crawl, and ask it: by a verb, on its page, over its API.
+"""What changes a crawl, and what it is asked.
 
-Commands are data. A crawl that runs gets them over a socket in its folder, a crawl on many machines through its record;
-one that does not run finds them in its settings and in its ledger when it is continued (`runtime/session/steering`). A
-query is answered by a crawl that runs (`runtime/session/queries`), and changes nothing.
+Commands are data. Those of an operator (by a verb, on the dashboard, over the API) reach every crawl through
+`gossamer.control`; the others are those of parts of a run. Whoever gives them, a crawl that runs has them in one queue,
+and obeys them in the hub's turn, in order, before it makes the next tasks (`runtime/session/control`). Before the run
+they wait for it; after its end they have no effect. A query is answered by a crawl that runs
+(`runtime/session/queries`), and changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from gossamer.model.state import ALL_PATTERNS
+from gossamer.model.state import ALL_PATTERNS, DomainRank
+
+# What an operator can command.
 
 
 class PauseCrawl(Struct, frozen=True, tag_field="command", tag="pause", forbid_unknown_fields=True):
@@ -78,20 +83,79 @@ class RetryLetters(Struct, frozen=True, tag_field="command", tag="retry", forbid
     hosts: list[str] = []
 
 
-OperatorCommand: TypeAlias = (
-    PauseCrawl
-    | ResumeCrawl
-    | StopCrawl
-    | BlockNames
-    | UnblockNames
-    | ChangePace
-    | ChangeSetting
-    | AddSeeds
-    | ReportChanges
-    | ReleasePattern
-    | RetryLetters
-)
 SettingCommand: TypeAlias = BlockNames | UnblockNames | ChangePace | ChangeSetting
+OperatorCommand: TypeAlias = (
+    PauseCrawl | ResumeCrawl | StopCrawl | SettingCommand | AddSeeds | ReportChanges | ReleasePattern | RetryLetters
+)
+
+# What parts of a run, and the program that it runs in, command besides.
+
+
+class Stop(Struct, frozen=True, tag_field="command"):
+    """End the run cleanly. The first reason counts; a paused crawl stops too."""
+
+    reason: str
+
+
+class Pause(Struct, frozen=True, tag_field="command"):
+    """Make no more requests until every client that paused the run has resumed it. Requests in flight continue."""
+
+    by: str = "operator"
+
+
+class Resume(Struct, frozen=True, tag_field="command"):
+    """Withdraw the `Pause` of the same name."""
+
+    by: str = "operator"
+
+
+class AddSeedsWithMeta(Struct, frozen=True, tag_field="command"):
+    """Queue seeds with metadata as of a link."""
+
+    seeds: list[str]
+    meta: bytes
+
+
+class SetOptOuts(Struct, frozen=True, tag_field="command"):
+    """Block exactly these hosts and registrable domains from now on."""
+
+    names: frozenset[str]
+
+
+class CommitSoon(Struct, frozen=True, tag_field="command"):
+    """Commit now, or when the current commit has ended."""
+
+
+class Wake(Struct, frozen=True, tag_field="command"):
+    """Make the tasks that are due: something has changed that makes more of them possible."""
+
+
+class SetMemoryWindow(Struct, frozen=True, tag_field="command"):
+    """Limit the concurrent requests to those whose answers fit into memory."""
+
+    connections: int
+
+
+class SetRanks(Struct, frozen=True, tag_field="command"):
+    """Give domains the ranks that were computed, a batch at a time; the last batch says when."""
+
+    ranks: tuple[DomainRank, ...]
+    computed_at: str = ""
+
+
+Command: TypeAlias = (
+    OperatorCommand
+    | Stop
+    | Pause
+    | Resume
+    | AddSeedsWithMeta
+    | SetOptOuts
+    | CommitSoon
+    | Wake
+    | SetMemoryWindow
+    | SetRanks
+)
+Submit: TypeAlias = Callable[[Command], None]  # must be called in the event loop's thread
 
 
 class AskFigures(Struct, frozen=True, tag_field="query", tag="figures", forbid_unknown_fields=True):

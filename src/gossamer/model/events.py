@@ -1,7 +1,7 @@
 """What is recorded about a crawl: the names of events and their fields. No I/O.
 
-An event is emitted when it happens, at least once, and has the id of its order, so that
-readers count an order once. `telemetry.event_log` writes events to a file and reads them
+An event is emitted when it happens, at least once, and has the id of its task, so that
+readers count a task once. `telemetry.event_log` writes events to a file and reads them
 back. Reports, the audit and `why` are read from events and the ledger.
 """
 
@@ -52,12 +52,13 @@ class EventName(StrEnum):
     REQUISITES_CUT = "requisites_cut"  # the page or stylesheet `parent` needs more than may be fetched for one page
     HOST_PARKED = "host_parked"  # no request to a host for `wait_s`: it refused, or failed repeatedly
     HOST_DEAD = "host_dead"  # a host was given up
+    HTTPS_MISSING = "https_missing"  # robots.txt of a bare domain was requested over https, and there is none: no error
     HTTP_FALLBACK = "http_fallback"  # https of a bare domain cannot be reached: http is used
     DUPLICATE = "duplicate"  # the content is that of `target`
     NEAR_DUPLICATE = "near_duplicate"  # the text is nearly that of `target`
     HEARTBEAT = "heartbeat"  # figures of the crawl so far, every 50 pages
     WARNING = "warning"  # what an operator should know: `rule` names the warning
-    WORKER_LOST = "worker_lost"  # a worker process died; its orders return to the queue
+    WORKER_LOST = "worker_lost"  # a worker process died; its tasks return to the queue
     OPTED_OUT = "opted_out"  # no more requests to a host or domain, at its owner's request
     OPT_OUT_ENDED = "opt_out_ended"  # an opt-out was withdrawn
     TRAP_SUSPECTED = "trap_suspected"  # a pattern of URLs seems to make itself: it goes behind everything else
@@ -73,7 +74,7 @@ class EventName(StrEnum):
     STOPPED = "stopped"  # a run ended: the reason, and what is held back
 
 
-# How a fetch ended. All have the id of their order, except a failed name look-up (`LOOKUP`).
+# How a fetch ended. All have the id of their task, except a failed name look-up (`LOOKUP`).
 REQUEST_EVENTS = frozenset(
     {
         EventName.FETCH_OK,
@@ -85,6 +86,7 @@ REQUEST_EVENTS = frozenset(
         EventName.RETRY,
         EventName.ROBOTS_FETCHED,
         EventName.ROBOTS_UNREACHABLE,
+        EventName.HTTPS_MISSING,
         EventName.SITEMAP_READ,
         EventName.REQUISITE_FETCHED,
         EventName.PDF_LINKS_EXTRACTED,
@@ -117,6 +119,7 @@ class Promises(Struct, frozen=True, omit_defaults=True):
     longest_request_s: float = 30.0
     pace: tuple[PacePromise, ...] = ()
     own_hosts: tuple[str, ...] = ()  # whose robots.txt is not obeyed
+    shared_connections: int = 0  # to one domain, while others have requests in flight; 0: no limit, or not recorded
 
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -133,7 +136,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     worker: int  # the number of the process
     t_ms_from_start: int  # milliseconds since the start of the run
     reason: str  # why, in words
-    order: int = 0  # the id of the order: an order is counted once, however often its event was written
+    order: int = 0  # the id of the task: a task is counted once, however often its event was written
     kind: str = ""  # robots, sitemap, requisite, dns (a name look-up); empty for a page
     sent_at: float = 0.0  # when the request was written
     requests: int = 1  # how many requests were made

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from gossamer.model.records import ContentRecord, Order, Outcome, Truncation
+from gossamer.model.records import ContentRecord, FetchTask, Outcome, Truncation
 
 
 class Exchange(Struct):
@@ -68,8 +68,6 @@ class HiddenPart(Struct, frozen=True):
 
 
 class Document(Struct):
-    """What parsing found in a body."""
-
     content_type: str = ""  # sniffed, without parameters
     charset: str = ""
     language: str = ""
@@ -83,7 +81,7 @@ class Document(Struct):
     is_nofollow: bool = False
     is_noarchive: bool = False
     words: int = 0  # in the text
-    nofollow_links: int = 0  # anchors with rel=nofollow: counted, not followed
+    nofollow_links: int = 0  # with rel=nofollow, or on a page with nofollow: counted, not followed
     problem: str = ""  # what was not read, in one line
     hidden: list[HiddenPart] = []  # of its text and links
     dates: dict[str, str] = {}  # of a feed's entries: when they changed, by URL
@@ -91,14 +89,13 @@ class Document(Struct):
 
     @property
     def text(self) -> str:
-        """The visible text."""
         return self.visible.decode()
 
 
 class FetchedPage(Struct):
     """A complete answer on its way into the sinks."""
 
-    order: Order
+    task: FetchTask
     exchange: Exchange
     first_copy: ContentRecord | None = None  # the first page with this content, if it is known
     prepared: Any = None  # what the archive's `prepare` computed for its `write`

@@ -2,7 +2,7 @@
 
 `Totals` are counted as things happen and stored with every commit, so they survive a restart.
 `Figures` are the totals and the gauges of one moment. The view on the terminal, heartbeats, the
-summary, `status`, the report, the live page and the metrics are all derived from a `Figures` value; rates and
+summary, `status`, the report, the dashboard and the metrics are all derived from a `Figures` value; rates and
 shares are its fields and properties, and computed nowhere else. Pure.
 """
 
@@ -14,25 +14,31 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gossamer.model.records import ANSWERED, OrderKind, Outcome, Result
+from gossamer.model.records import ANSWERED, FetchKind, Outcome, Result
 
 RUNNING = "running"  # the value of `Figures.finished` until the crawl has ended
 _HTML = ("text/html", "application/xhtml+xml")
 # 3xx answers that lead nowhere: their URL failed, but there was an answer.
 _USELESS_REDIRECTS = frozenset({Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP, Outcome.TOO_MANY_REDIRECTS})
 HIGH_ERROR_RATE = 0.05  # of the last fetches: a warning, and red in the view
+# Rules that left out links and pages, as keys of `Totals.cuts`; `RULE_pages` has the pages they are on.
+MAX_DEPTH = "max_depth"
+MAX_LINKS_PER_PAGE = "max_links_per_page"
+NOFOLLOW = "nofollow"
+TRUNCATED_PAGES = "truncated_pages"  # of which only a part was received, or kept
 MAX_TYPES = 200  # that are counted one by one: a server can invent one for each page
 _OK = Outcome.OK
 _CLIENT_ERROR = Outcome.CLIENT_ERROR
-_NO_ERRORS = ANSWERED | _USELESS_REDIRECTS
+_NO_ERRORS = ANSWERED | _USELESS_REDIRECTS | {Outcome.NO_HTTPS}
 
 
 def is_error(outcome: str, *, is_robots: bool) -> bool:
     """Return whether a fetch with this outcome is an error. The one definition, for totals, hosts and reports.
 
-    A fetch is an order that ended, or a name look-up that failed; an order that was returned to the queue has not
-    ended. It is an error if there was no HTTP answer, or an answer with 4xx or 5xx. One exception: a missing
-    robots.txt (4xx except 429) allows everything, so it is an ordinary answer.
+    A fetch is a task that ended, or a name look-up that failed; a task that was returned to the queue has not
+    ended. It is an error if there was no HTTP answer, or an answer with 4xx or 5xx. Two exceptions: a missing
+    robots.txt (4xx except 429) allows everything, so it is an ordinary answer; and that a bare domain has no https is
+    what we wanted to know.
     """
     if outcome is _OK:  # most are: an enum's member is hashed by a call
         return False
@@ -89,6 +95,7 @@ class Totals(Struct):
     requisites_denied: int = 0  # by robots.txt, and not in `robots_disallowed`
     requisites_refused: int = 0  # by a rule of the crawl, and not in `excluded`
     requisites_cut: int = 0  # beyond the limit for one page
+    cuts: dict[str, int] = {}  # links and pages that a limit left out, by rule: see `count_cut`
 
     @property
     def new_pages(self) -> int:
@@ -97,7 +104,7 @@ class Totals(Struct):
 
     def copy(self) -> Self:
         """Return a copy that later counting does not change."""
-        counts = {name: dict(getattr(self, name)) for name in ("outcomes", "statuses", "types", "held")}
+        counts = {name: dict(getattr(self, name)) for name in ("outcomes", "statuses", "types", "held", "cuts")}
         return replace(self, **counts)
 
     def add(self, other: Self) -> None:
@@ -110,12 +117,11 @@ class Totals(Struct):
             else:
                 setattr(self, name, max(own, its) if name in ("seconds", "runs") else own + its)
 
-    def count_fetch(self, kind: OrderKind, result: Result) -> None:
-        """Count an order that ended."""
+    def count_fetch(self, kind: FetchKind, result: Result) -> None:
         self.fetches += 1
         self.bytes += result.wire_bytes
         self.links += result.links_found
-        is_robots = kind is OrderKind.ROBOTS
+        is_robots = kind is FetchKind.ROBOTS
         self.robots_fetches += is_robots
         self.errors += is_error(result.outcome, is_robots=is_robots)
         outcomes = self.outcomes
@@ -126,6 +132,12 @@ class Totals(Struct):
             status = str(result.status)
             statuses[status] = statuses.get(status, 0) + 1
 
+    def count_missing_https(self, outcome: Outcome) -> None:
+        """Count a fetch as no error: it found that a bare domain has no https."""
+        self.errors -= 1
+        add_count(self.outcomes, str(outcome), -1)
+        _add(self.outcomes, str(Outcome.NO_HTTPS))
+
     def count_failed_lookup(self, outcome: Outcome) -> None:
         """Count a name look-up that returned no usable address: a fetch without an answer."""
         self.fetches += 1
@@ -134,7 +146,6 @@ class Totals(Struct):
         _add(self.outcomes, str(outcome))
 
     def count_page(self, result: Result) -> None:
-        """Count a page."""
         self.pages += 1
         self.content_bytes += result.content_bytes
         self.words += result.words
@@ -156,7 +167,6 @@ class Totals(Struct):
             self.requisites_failed -= 1
 
     def count_visit(self, found: str, *, is_not_modified: bool) -> None:
-        """Count another visit of a known URL."""
         self.visits += 1
         self.visits_changed += found == "changed"
         self.visits_same += found == "same"
@@ -174,6 +184,11 @@ class Totals(Struct):
     def count_held(self, rule: str, urls: int) -> None:
         """Count URLs that a rule holds back, or no longer holds back (a negative number)."""
         add_count(self.held, rule, urls)
+
+    def count_cut(self, rule: str, links: int) -> None:
+        """Count links of a page that a limit left out (a negative number: not any more), and the page."""
+        add_count(self.cuts, rule, links)
+        add_count(self.cuts, f"{rule}_pages", 1 if links > 0 else -1)
 
 
 class RunState(StrEnum):
@@ -200,7 +215,6 @@ class Histogram(Struct):
     sum_s: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one that took this long."""
         self.counts[bisect_left(BOUNDS_S, seconds)] += 1
         self.sum_s += seconds
 
@@ -227,7 +241,7 @@ class Histogram(Struct):
         return BOUNDS_S[-1] if below or self.counts[-1] else 0.0
 
 
-class Rate(Struct, frozen=True):
+class Throughput(Struct, frozen=True):
     """What was done per second, over some time."""
 
     pages: float = 0.0
@@ -245,6 +259,7 @@ class Resource(StrEnum):
     CPU = "cpu"
     DISK = "disk"
     LEDGER = "ledger"
+    RETRIES = "retries"
     NOTHING_LEFT = "nothing_left"
     PAUSED = "paused"
 
@@ -282,6 +297,13 @@ class ParkedHost(Struct, frozen=True):
     reason: str
 
 
+class NextRetry(Struct, frozen=True):
+    """The first of the URLs that wait to be tried again."""
+
+    url: str
+    at: float
+
+
 class ActiveWarning(Struct, frozen=True):
     """A condition that lasts, or one of the last things that happened once."""
 
@@ -292,8 +314,6 @@ class ActiveWarning(Struct, frozen=True):
 
 
 class VisitCounts(Struct, frozen=True, kw_only=True):
-    """What visits of known URLs found."""
-
     all: int
     changed: int
     same: int
@@ -303,7 +323,6 @@ class VisitCounts(Struct, frozen=True, kw_only=True):
 
 
 def visit_counts(totals: Totals) -> VisitCounts:
-    """Return what visits of known URLs found."""
     return VisitCounts(
         all=totals.visits,
         changed=totals.visits_changed,
@@ -364,8 +383,11 @@ class Figures(Struct, frozen=True, kw_only=True):
     run_seconds: float = 0.0  # since then, without the time in which the operator had paused it
     paused_seconds: float = 0.0  # for which it is paused now
     pages_before: int = 0  # of earlier runs
+    fetches_before: int = 0  # likewise
     urls_queued: int = 0
     urls_parked: int = 0  # queued at hosts that are parked for longer than the crawl waits
+    urls_over_budget: int = 0  # queued beyond the budget of pages of their host or domain: they are not fetched
+    urls_retried: int = 0  # queued, and waiting to be tried again
     requisites_queued: int = 0  # which are not among the URLs
     in_flight: int = 0
     hosts: dict[str, int] = {}  # by state
@@ -383,7 +405,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     commit_p99_ms: float = 0.0
     worker_deaths: int = 0
     node_pages: int | None = None  # of this node, if the totals are those of all nodes
-    rates: dict[str, Rate] = {}  # of the last `10s` and `1m`, and of this `run`
+    rates: dict[str, Throughput] = {}  # of the last `10s` and `1m`, and of this `run`
     latency: dict[str, Histogram] = {}  # of requests, by phase: dns, connect, tls, first_byte, body, total
     commit_time: Histogram = field(default_factory=Histogram)
     flush_time: Histogram = field(default_factory=Histogram)  # until what a commit refers to is in archive and stores
@@ -408,7 +430,6 @@ class Figures(Struct, frozen=True, kw_only=True):
 
     @property
     def html_share(self) -> float:
-        """The share of pages that are HTML."""
         return self.totals.html_pages / self.totals.pages if self.totals.pages else 0.0
 
     @property
@@ -423,12 +444,10 @@ class Figures(Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of all processes."""
         return self.totals.cpu_seconds + self.worker_cpu_seconds
 
     @property
     def cpu_ms_per_page(self) -> float:
-        """CPU time of all processes per page."""
         return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
 
     @property

@@ -19,9 +19,7 @@ TextHash: TypeAlias = bytes  # 8 bytes, of a page's text
 QueuePosition: TypeAlias = tuple[int, int, UrlId]  # priority, seq, id: unique within a host, and its order
 
 
-class OrderKind(IntEnum):
-    """What an order requests."""
-
+class FetchKind(IntEnum):
     PAGE = 0
     ROBOTS = 1
     SITEMAP = 2
@@ -37,8 +35,6 @@ class Known(IntEnum):
 
 
 class Source(IntEnum):
-    """How a URL was found."""
-
     SEED = 0
     LINK = 1
     REDIRECT = 2
@@ -64,6 +60,7 @@ class Outcome(StrEnum):
     DNS_NOT_FOUND = "dns_not_found"
     DNS_FAILED = "dns_failed"  # no answer, or a temporary failure
     BLOCKED_ADDRESS = "blocked_address"
+    NO_HTTPS = "no_https"  # a bare domain was tried over https, and there is none: it is fetched over http, no error
     CONNECT_FAILED = "connect_failed"  # refused or unreachable
     CONNECT_TIMEOUT = "connect_timeout"
     TLS_ERROR = "tls_error"
@@ -77,7 +74,7 @@ class Outcome(StrEnum):
     ROBOTS_DENIED = "robots_denied"
     EVICTED = "evicted"
     OPTED_OUT = "opted_out"  # its host opted out
-    WORKER_LOST = "worker_lost"  # the process that had the order died
+    WORKER_LOST = "worker_lost"  # the process that had the task died
     INTERNAL_ERROR = "internal_error"  # our own code failed on it: the details are in events/crash.txt
     QUARANTINED = "quarantined"  # of a pattern without new content: see `gossamer traps`
 
@@ -121,7 +118,7 @@ class QueuedUrl(Struct, frozen=True, gc=False, array_like=True):
     priority: int  # within its host; lower is sooner
     seq: int  # order of arrival, assigned by the owner of its shard
     depth: int
-    kind: OrderKind = OrderKind.PAGE
+    kind: FetchKind = FetchKind.PAGE
     source: Source = Source.LINK
     parent: UrlId = b""
     hops: int = 0  # redirects that led to this URL
@@ -159,19 +156,19 @@ class ContentRecord(Struct, frozen=True, array_like=True):
     archived: ArchiveSpan | None = None
 
 
-class Order(Struct, frozen=True, gc=False, array_like=True):
+class FetchTask(Struct, frozen=True, gc=False, array_like=True):
     """Permission to make one request, now."""
 
     id: int
-    kind: OrderKind
+    kind: FetchKind
     url: str
     url_id: UrlId
     host: str
-    addresses: tuple[str, ...]  # IP addresses to connect to, best first
+    addresses: tuple[str, ...]  # the IP address to connect to: one, whose gate this request has passed
     depth: int
     hops: int
     attempt: int
-    ordered_at: float
+    issued_at: float
     etag: str = ""
     last_modified: str = ""
     report_sent: bool = False  # report immediately when the request is sent
@@ -179,11 +176,11 @@ class Order(Struct, frozen=True, gc=False, array_like=True):
     stored: ContentRecord | None = None  # the copy that a conditional request refers to
     seed: int = 0
     send_until: float = 0.0  # on the lease clock: after this it is not sent, but returned; 0: at any time
+    is_anonymous: bool = False  # requested without credentials: another domain names it
+    limit_s: float = 0.0  # how long all of it may take, from its start; 0: as long as the limits of each step allow
 
 
 class SpamVerdict(Struct, frozen=True, gc=False, array_like=True):
-    """What speaks for spam in a page."""
-
     score: float  # from 0 to 1
     signals: tuple[str, ...] = ()  # by name, the strongest first
 
@@ -204,9 +201,9 @@ class Requisites(Struct, frozen=True, array_like=True):
 
 
 class Result(Struct, array_like=True):
-    """What became of an order. Small: bodies stay in the worker that archived them."""
+    """What became of a task. Small: bodies stay in the worker that archived them."""
 
-    order_id: int
+    task_id: int
     outcome: Outcome
     status: int = 0
     error: str = ""
@@ -231,9 +228,9 @@ class Result(Struct, array_like=True):
     redirect_to: str = ""  # canonical target
     links: list[Link] = []
     links_found: int = 0
-    robots: bytes = b""  # the body of robots.txt, for ROBOTS orders
+    robots: bytes = b""  # the body of robots.txt, for ROBOTS tasks
     archived: ArchiveSpan | None = None  # the response (or revisit) record
-    archive_end: int = 0  # length of the archive file with all records of this order
+    archive_end: int = 0  # length of the archive file with all records of this task
     worker: int = 0
     words: int = 0
     preview: str = ""  # first words, of as many pages as somebody wants to see
@@ -242,8 +239,7 @@ class Result(Struct, array_like=True):
     directives: str = ""  # noindex, nofollow, noarchive, as in the page
     usage: str = ""  # preferences for the use of the content, verbatim
     lastmods: dict[UrlId, str] = {}  # of a sitemap's entries, verbatim
-    nofollow_links: int = 0  # anchors with rel=nofollow
-    links_final: bool = False  # set by the engine: none of these links need to be reported again
+    nofollow_links: int = 0  # anchors with rel=nofollow; all links of a page with nofollow
     signature: bytes = b""  # of the text, for comparison with other pages; empty if there is none
     near_duplicate_of: UrlId = b""
     similarity: float = 0.0  # to that page
@@ -262,6 +258,14 @@ class Result(Struct, array_like=True):
 
 
 AVERAGE_RANK = 0.5  # of a host that nobody has ranked
+
+
+class Completed(Struct, frozen=True):
+    """A task that has ended, and its result with what the crawl knows about the page: is it a copy, or spam?"""
+
+    task: FetchTask
+    result: Result
+    are_links_final: bool = False  # none of its links need to be reported again
 
 
 class HostRecord(Struct, array_like=True):
@@ -298,11 +302,13 @@ class HostRecord(Struct, array_like=True):
     answers: int = 0  # since the pace was last evaluated
     server_errors: list[tuple[int, int]] = []  # answers with 5xx: the hour since 1970, and how many; of the last day
     requisites: int = 0  # of what is queued
+    has_answered: bool = False  # a request, with whatever status
+    is_unreached: bool = False  # it has failed, and never answered: it does not count for its domain
+    is_introduced: bool = False  # a page of another domain was the first to name it
+    probe: int = 0  # the number of the candidate that is its id: see `core/url/identity`
 
 
 class UrlState(IntEnum):
-    """The state of a URL."""
-
     QUEUED = 0
     DONE = 1
     DEAD = 2
@@ -335,7 +341,7 @@ class UrlRecord(Struct, array_like=True):
     state: UrlState
     depth: int
     source: Source
-    kind: OrderKind
+    kind: FetchKind
     parent: UrlId
     priority: int
     seq: int
@@ -367,7 +373,7 @@ class UrlRecord(Struct, array_like=True):
     lastmod: str = ""  # when it last changed, according to a sitemap
     near_duplicate_of: UrlId = b""  # a page with nearly the same text that duplicates no other itself
     similarity: float = 0.0  # to that page
-    nofollow_links: int = 0  # anchors with rel=nofollow: not followed
+    nofollow_links: int = 0  # anchors with rel=nofollow, and all links of a page with nofollow: not followed
     links_found: int = 0
     worker: int = 0  # that fetched it
     seed: int = 0  # number of the seed that it descends from, if that has rules or metadata of its own
@@ -390,6 +396,7 @@ class RobotsRecord(Struct, array_like=True):
     last_modified: str = ""
     stored: ContentRecord | None = None  # the answer with this body, in the archive
     is_compressed: bool = False  # the body, in the row of a ledger only: see `core.rows`
+    probe: int = 0  # of its host
 
 
 class Reserve(Struct, frozen=True, gc=False, array_like=True):
@@ -407,6 +414,9 @@ class DomainRecord(Struct, array_like=True):
     pages: int = 0
     hosts: int = 0
     reserves: tuple[Reserve, ...] = ()  # of the first pass
+    unreached: int = 0  # of the hosts: they have failed, and never answered
+    introduced: int = 0  # of the others: that pages of another domain were the first to name
+    probe: int = 0  # as of a host
 
 
 class Similar(Struct, frozen=True, gc=False):

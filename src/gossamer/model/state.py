@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from gossamer.model.figures import ActiveWarning, Figures, Totals
-from gossamer.model.records import AVERAGE_RANK, Link, OrderKind, Source, TextHash, UrlId
+from gossamer.model.records import AVERAGE_RANK, FetchKind, Link, Source, TextHash, UrlId
 
 
 class Reread(Struct):
@@ -39,7 +39,7 @@ class CrawlState(Struct):
     reread: Reread | None = None
     is_paused: bool = False  # by the operator
     added_seeds: list[str] = []  # lines, for the next run to queue
-    reported_urls: list[str] = []  # said to have changed while no crawl ran: the next run regards them
+    reported_urls: list[str] = []  # said to have changed while no crawl ran: the next run applies them
     event_ends: dict[str, int] = {}  # by event file: its length at the commit. What follows is not in the totals
     released: int = 0  # URLs whose quarantine was ended since the last run: the next one queues them
     fetches_requisites: bool = False  # the pages of the last run, and of those before, were read for them
@@ -106,6 +106,7 @@ class HoldRule(StrEnum):
     CALENDAR = "calendar"  # until earlier dated pages of its host proved to bring new content
     QUARANTINE = "quarantine"  # until the operator releases its pattern
     SPAM = "spam"  # until the operator releases its host, most of whose pages are spam
+    HOSTS_PER_DOMAIN = "hosts_per_domain"  # until its domain has room for its host
 
 
 class HeldUrl(Struct, array_like=True):
@@ -116,7 +117,7 @@ class HeldUrl(Struct, array_like=True):
     rule: HoldRule
     depth: int
     source: Source
-    kind: OrderKind
+    kind: FetchKind
     parent: UrlId
     hops: int = 0
     since: float = 0.0
@@ -149,7 +150,7 @@ class LinkBatch(Struct, array_like=True):
     links: list[Link]
     depth: int
     source: Source
-    kind: OrderKind
+    kind: FetchKind
     found_on: str
     seed: int = 0
     added: int = 0  # links that the page had added before
@@ -166,7 +167,7 @@ class IntroducedBatch(Struct, array_like=True):
     count: int
     depth: int
     source: Source
-    kind: OrderKind
+    kind: FetchKind
     found_on: str
     seed: int = 0
     lastmods: dict[UrlId, str] = {}
@@ -174,8 +175,6 @@ class IntroducedBatch(Struct, array_like=True):
 
 
 class HostHeld(Struct, array_like=True):
-    """How many links to a host are held back."""
-
     host: str
     urls: dict[str, int] = {}  # by rule
     bytes: int = 0  # of their rows, about
@@ -258,6 +257,25 @@ class Migration(Struct, frozen=True):
     after: str = ""  # the last lot that was copied, in the words of its source
 
 
+class IdentityRecord(Struct, frozen=True, array_like=True):
+    """What the ids of a crawl depend on: see `core/url/identity`. The key is a secret."""
+
+    key: bytes = bytes(16)
+    is_unkeyed: bool = False  # the first candidates are by xxh3: the crawl was begun by an earlier version
+
+
+class Namesake(Struct, array_like=True):
+    """A host or domain that does not have its first candidate as its id, since another one has that."""
+
+    id: bytes  # that it has
+    name: str
+    probe: int  # the number of the candidate
+    is_domain: bool = False
+
+
+FORMAT_WITHOUT_KEY = "2"  # of a ledger: its ids have no key
+
+
 class CrawlRecord(Struct):
     """What belongs to a crawl on many nodes as a whole. Every node reads it again when its version has changed."""
 
@@ -279,6 +297,12 @@ class CrawlRecord(Struct):
     seeds: list[SeedRecord] = []  # those with rules or metadata of their own, in order of their numbers, from 1
     origin: Origin | None = None  # if it was migrated from a folder
     migration: Migration | None = None  # that is not finished
+    identity: IdentityRecord | None = None  # None: it was begun by an earlier version, and not yet upgraded
+
+    @property
+    def ids(self) -> IdentityRecord:
+        """What the ids of this crawl depend on, also if it is not upgraded."""
+        return self.identity or IdentityRecord(is_unkeyed=self.terms.ledger_format == FORMAT_WITHOUT_KEY)
 
 
 class Waiting(Struct, frozen=True):
@@ -289,8 +313,6 @@ class Waiting(Struct, frozen=True):
 
 
 class NodeLoad(Struct, frozen=True):
-    """How a node is doing."""
-
     pages_per_second: float = 0.0  # over the last ten seconds
     bound_by: str = ""  # see `figures.Resource`
     evidence: str = ""

@@ -52,7 +52,6 @@ def add_to_document(document: Document, parsed: ParsedContent) -> None:
 
 
 def article_of(parsed: ParsedContent, url: str) -> Article:
-    """Return the article of an answer that a plugin has read."""
     text = parsed.text[:MAX_TEXT_CHARS]
     guess = detect_language(text)
     links = [canonical(link, url) for link in parsed.links]

@@ -47,12 +47,10 @@ def may_be_pdf(exchange: Exchange) -> bool:
 
 
 def declared_type(exchange: Exchange) -> MimeType:
-    """Return the type that the headers declare."""
     return combined_mime_type(tuple(exchange.all_values("content-type")))
 
 
 def _parse_content(declared: MimeType, exchange: Exchange, *, want_text: bool, token: str) -> Document:
-    """Parse by the sniffed type."""
     content = exchange.content
     kind = sniff_type(declared.essence, content)
     if feed_type(kind, content):
@@ -120,6 +118,7 @@ def _apply_headers(document: Document, exchange: Exchange, token: str) -> None:
         document.is_nofollow |= asked.is_nofollow
         document.is_noarchive |= asked.is_noarchive
     if document.is_nofollow:
+        document.nofollow_links += len(document.hrefs)
         document.hrefs = []
         document.dates = {}
 

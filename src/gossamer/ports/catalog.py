@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from gossamer.core.ledger.tables import Record, RecordTable
+from gossamer.core.url.identity import Identity
 from gossamer.model.records import (
     Change,
     DomainRecord,
@@ -26,8 +27,18 @@ from gossamer.model.state import CrawlState
 class Catalog(Protocol):
     """Everything known about URLs, hosts and domains, as committed."""
 
+    identity: Identity  # how its ids are made
+
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
         """Return the row of a URL."""
+        ...
+
+    def url_id(self, url: str) -> UrlId:
+        """Return the id of a URL: of the row with this URL, or the one that it would get."""
+        ...
+
+    def host_id(self, name: str) -> HostId:
+        """Return the id of a host."""
         ...
 
     def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:

@@ -7,11 +7,52 @@ that the ledger has. It holds facts, no bodies: those are in the archive, at the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from enum import Enum
+from types import NoneType
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
 from gossamer.model.records import UrlId
+
+FORMAT = 1  # of the tables: another one if a column is added
+
+
+class Kind(Enum):
+    """What a column has. Each catalog says how it stores that."""
+
+    TEXT = "text"
+    BYTES = "bytes"
+    NUMBER = "number"  # of 32 bits
+    COUNT = "count"  # of 64 bits
+    REAL = "real"
+    FLAG = "flag"
+    TIME = "time"  # in seconds since 1970; 0 is none
+
+
+Count: TypeAlias = Annotated[int, Kind.COUNT]
+Time: TypeAlias = Annotated[float, Kind.TIME]
+_KINDS = {str: Kind.TEXT, bytes: Kind.BYTES, int: Kind.NUMBER, float: Kind.REAL, bool: Kind.FLAG}
+
+
+class Column(Struct, frozen=True):
+    """A column, as a field of a row declares it."""
+
+    name: str
+    kind: Kind
+    is_optional: bool = False
+
+
+def columns_of(row: type[Struct]) -> tuple[Column, ...]:
+    """Return the columns of a table: its catalogs follow from the fields of its rows."""
+    return tuple(_column(name, hint) for name, hint in get_type_hints(row, include_extras=True).items())
+
+
+def _column(name: str, hint: Any) -> Column:  # noqa: ANN401 - a type
+    is_optional = NoneType in get_args(hint)
+    plain = get_args(hint)[0] if is_optional else hint
+    kind = plain.__metadata__[0] if get_origin(plain) is Annotated else _KINDS[plain]
+    return Column(name, kind, is_optional)
 
 
 class CatalogPage(Struct, frozen=True, gc=False):
@@ -27,15 +68,15 @@ class CatalogPage(Struct, frozen=True, gc=False):
     content_type: str
     language: str  # as declared; may be empty
     depth: int
-    size: int  # of the decoded body, in bytes
-    words: int
-    links: int
+    size: Count  # of the decoded body, in bytes
+    words: Count
+    links: Count
     content_hash: str  # of the decoded body, hexadecimal, as in exports
     duplicate_of: UrlId | None  # the first page with this content
     near_duplicate_of: UrlId | None
-    fetched_at: float
+    fetched_at: Time
     archive_file: str | None  # None: the crawl has no archive
-    archive_offset: int | None
+    archive_offset: Count | None
     node: str  # that fetched it; empty if the crawl runs on one machine
     worker: int
 
@@ -49,9 +90,9 @@ class DeadLetter(Struct, frozen=True, gc=False):
     outcome: str
     status: int | None
     reason: str
-    attempts: int
+    attempts: int  # 0: it was never requested
     found_on: str | None  # the URL of the page that led to it; None: a seed, or not known here
-    at: float
+    at: Time
     node: str  # that recorded it
 
 
@@ -60,20 +101,20 @@ class CatalogHost(Struct, frozen=True):
 
     name: str
     domain: str
-    pages: int
-    fetches: int
-    errors: int
-    queued: int
-    bytes: int
+    pages: Count
+    fetches: Count
+    errors: Count
+    queued: Count
+    bytes: Count
     rank: float
     delay_s: float
     latency_s: float
     is_blocked: bool
     is_dead: bool  # it has no address
     park_reason: str
-    parked_until: float
-    first_seen_at: float
-    last_fetch_at: float
+    parked_until: Time | None
+    first_seen_at: Time | None
+    last_fetch_at: Time | None
     node: str  # that recorded it
 
 
@@ -159,4 +200,22 @@ class CatalogInventory(CatalogStore, Protocol):
 
     def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
         """Remove rows."""
+        ...
+
+
+class CheckedCatalog(CatalogInventory, Protocol):
+    """A catalog that can be checked and created."""
+
+    name: str  # for messages, without a password
+
+    def is_there(self) -> bool:
+        """Return whether it was created; raise UsageError if that cannot be found out."""
+        ...
+
+    def check(self, crawl: str) -> None:
+        """Create what a crawl needs, unless it is there; raise UsageError if it cannot be used."""
+        ...
+
+    def check_empty(self) -> None:
+        """Raise UsageError if there are rows."""
         ...

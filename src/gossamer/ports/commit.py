@@ -37,11 +37,3 @@ class CommitLog(Protocol):
     def seal(self) -> SealedChanges:
         """Close the changes so far; one commit is in progress at a time."""
         ...
-
-    def commit(self) -> None:
-        """Make all changes so far durable: `seal` and `write` in one."""
-        ...
-
-    def pending_count(self) -> int:
-        """Return approximately how many rows wait for the next commit."""
-        ...

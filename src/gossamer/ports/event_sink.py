@@ -1,10 +1,11 @@
-"""Where events go."""
+"""Where do events go, and a line per fetch if one is requested?"""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from gossamer.model.events import Event
+from gossamer.model.records import FetchTask, QueuedUrl, Result
 
 
 class EventSink(Protocol):
@@ -24,4 +25,12 @@ class EventSink(Protocol):
 
     def close(self) -> None:
         """Flush and release the file."""
+        ...
+
+
+class FetchLog(Protocol):
+    """Records fetches in the order in which they ended."""
+
+    def record(self, task: FetchTask, url: QueuedUrl | None, result: Result, now: float) -> None:
+        """Record a fetch. `url` is None for robots.txt, which is in no queue."""
         ...

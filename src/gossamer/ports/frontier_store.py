@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from gossamer.core.ledger.tables import Record, RecordTable
@@ -28,7 +28,14 @@ class QueueStore(Protocol):
     """The exact set of seen URLs, and what is queued per host."""
 
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
-        """Queue the URLs whose id was never admitted before; return them. A repeated URL in the list counts once."""
+        """Queue the URLs that were never admitted before; return them. A repeated URL in the list counts once.
+
+        A URL whose id belongs to another URL is returned, and stored, with another id.
+        """
+        ...
+
+    def find(self, url_id: UrlId, url: str, *, is_requisite: bool = False) -> tuple[UrlId, bool]:
+        """Return the id that a URL has or would get, and whether it was ever admitted; `url_id` is its first."""
         ...
 
     def is_seen(self, url_id: UrlId) -> bool:
@@ -70,6 +77,13 @@ class QueueStore(Protocol):
 
 class HostStore(Protocol):
     """Hosts, domains, robots.txt, and hosts that were swapped out of memory."""
+
+    def identify(self, name: str, taken: Mapping[HostId, str] = ...) -> HostId:
+        """Return the id of a host that is new: another than its first if that belongs to another host.
+
+        `taken` are hosts that are new, too.
+        """
+        ...
 
     def host(self, name: str) -> HostRecord | None:
         """Return the record under a host's id. Compare its name: another host can have the same id."""

@@ -13,7 +13,9 @@ is checked against what it is based on: the number of the node's previous commit
 (which never repeat), and the last message that it read from each inbox. A commit that is based on what is no longer
 there raises `LeaseLostError` too: the node drops its copy, joins again, and continues from what the engine has.
 
-All calls block; a node makes them in threads. Times are readings of the engine's clock.
+All calls block; a node makes them in threads. Times are readings of the engine's clock. Every method may raise
+`LedgerUnavailableError`: call again later. `SharedLedger` is all that an engine implements; a component asks for the
+smallest part that it uses.
 """
 
 from __future__ import annotations
@@ -112,8 +114,8 @@ class KnownBefore(Struct, frozen=True):
     similar: Mapping[UrlId, Similar] = {}  # page of the commit, and the one that it nearly repeats
 
 
-class SharedLedger(Protocol):
-    """See the module. Every method may raise `EngineUnavailableError`: call again later."""
+class CrawlRecordStore(Protocol):
+    """The one record that all nodes and operators of a crawl share."""
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
         """Store the record of a new crawl; if there is one, return that instead."""
@@ -134,7 +136,9 @@ class SharedLedger(Protocol):
         """
         ...
 
-    # -- leases -----------------------------------------------------------------------------------
+
+class NodeLedger(Protocol):
+    """What a node, or whoever sends links in the name of one, does under its lease."""
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
         """Begin a lease. Raises `NodeNameTakenError` if a live node has this name."""
@@ -159,8 +163,6 @@ class SharedLedger(Protocol):
         """Give up shards. Their rows are committed."""
         ...
 
-    # -- rows and links ---------------------------------------------------------------------------
-
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
         """Make a commit durable; return which of its pages repeat others.
 
@@ -182,8 +184,6 @@ class SharedLedger(Protocol):
         """Yield the rows of shards that the node owns, in slices, table by table."""
         ...
 
-    # -- the whole crawl --------------------------------------------------------------------------
-
     def claim(self, node: NodeId, budget: str, amount: int) -> int:
         """Claim this much of a budget in all, more or less than before; return how much the node has now.
 
@@ -204,6 +204,10 @@ class SharedLedger(Protocol):
         """End the crawl if nothing is left to do anywhere; return why it is over, or an empty string."""
         ...
 
+
+class LedgerReader(Protocol):
+    """What is committed, whoever owns it: for readers."""
+
     def nodes(self) -> dict[NodeId, NodeView]:
         """Return all incarnations that ever committed or are alive."""
         ...
@@ -211,8 +215,6 @@ class SharedLedger(Protocol):
     def archive_ends(self, name: str) -> dict[str, int]:
         """Return the committed lengths of the archive files of a node, by all its incarnations."""
         ...
-
-    # -- for readers: what is committed, whoever owns it ------------------------------------------
 
     def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
         """Return the rows of URLs in the order of their ids; None for one that is unknown."""
@@ -226,7 +228,9 @@ class SharedLedger(Protocol):
         """Return who owns a shard; None if nobody does."""
         ...
 
-    # -- for `gossamer migrate`: a crawl that no node works on ------------------------------------
+
+class MigrationLedger(Protocol):
+    """What `gossamer migrate` reads and writes besides: of a crawl that no node works on."""
 
     def pages(self, part: int) -> Iterator[list[Row]]:
         """Yield contents (hash, and the id of the first URL with it) and signatures (by URL id), in slices.
@@ -242,9 +246,13 @@ class SharedLedger(Protocol):
         """
         ...
 
-    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    def messages(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         """Yield what waits in the inboxes of shards, each in order: shard and links."""
         ...
+
+
+class SharedLedger(CrawlRecordStore, NodeLedger, LedgerReader, MigrationLedger, Protocol):
+    """All of the above, by one engine."""
 
     def close(self) -> None:
         """Release connections. Leases stay."""

@@ -2,5 +2,5 @@
 give a `view`.
 
 `why` (the life of a URL), `requests` (the events, the audit); `status`, `host_view`, `pace_view` for what verbs and
-the live page show.
+the dashboard show.
 """

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gossamer.archive.archive_files import ArchiveFiles
 from gossamer.archive.objects import RemoteArchive
 from gossamer.archive.reader import ArchivedRecord, ArchiveReader
-from gossamer.model.errors import UsageError
+from gossamer.backends.registry import object_store_in, open_objects
 from gossamer.model.records import ArchiveSpan
-from gossamer.settings.extras import pip_install
-from gossamer.settings.stores import S3, scheme_of
 
 if TYPE_CHECKING:
-    from gossamer.ports.object_store import ObjectStore
     from gossamer.reading.node_folders import NodeFolders
 
 
 def archive_files(archive: Path | None, stores: Sequence[str]) -> ArchiveFiles:
     """Return the archive files of a crawl that has these stores; its folder is None if it is on another machine."""
-    url = s3_url(stores)
-    return ArchiveFiles(archive, (lambda: RemoteArchive(open_s3(url))) if url else None)
+    url = object_store_in(stores)
+    return ArchiveFiles(archive, (lambda: RemoteArchive(open_objects(url))) if url else None)
 
 
 class CrawlArchive:
@@ -33,7 +29,7 @@ class CrawlArchive:
         self._folders = folders
         self._parts = {name: archive_files(folder.archive, stores) for name, folder in folders.found.items()}
         self._elsewhere = archive_files(None, stores)
-        self._has_store = bool(s3_url(stores))
+        self._has_store = bool(object_store_in(stores))
 
     def part_of(self, file: str) -> ArchiveFiles:
         """Return the files of the node that has a file."""
@@ -58,17 +54,3 @@ class CrawlArchive:
     def local_paths(self) -> list[Path]:
         """Return the paths of the files in all folders."""
         return [path for files in self._parts.values() for path in files.local_paths()]
-
-
-def s3_url(stores: Sequence[str]) -> str:
-    """Return the S3 store among several; empty if there is none."""
-    return next((store for store in stores if scheme_of(store) == S3), "")
-
-
-def open_s3(url: str) -> ObjectStore:
-    """Return the objects of an S3 store."""
-    if find_spec("boto3") is None:
-        raise UsageError(f"s3:// needs the package boto3: {pip_install('s3')}")
-    from gossamer.backends.s3.store import S3Store
-
-    return S3Store(url)

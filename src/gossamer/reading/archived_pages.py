@@ -15,12 +15,12 @@ from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
 from gossamer.fetch.body import decode
 from gossamer.model.errors import CorruptFolderError
-from gossamer.model.records import ArchiveSpan, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.model.records import ArchiveSpan, FetchKind, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.ports import Ledger
 from gossamer.ports.page_store import PageCopy
 
 
-class StoredPage(Struct, frozen=True):
+class ArchivedPage(Struct, frozen=True):
     """A page of the catalog whose record is in the archive."""
 
     url_id: UrlId
@@ -29,9 +29,9 @@ class StoredPage(Struct, frozen=True):
     first: ArchiveSpan | None = None  # the record with the body, if it may be another one
 
 
-def stored_page(url_id: UrlId, row: UrlRecord | None, ledger: Ledger) -> StoredPage | None:
+def stored_page(url_id: UrlId, row: UrlRecord | None, ledger: Ledger) -> ArchivedPage | None:
     """Return the page that a row describes; None if its last visit brought none."""
-    if row is None or row.archived is None or row.kind is not OrderKind.PAGE or row.state is not UrlState.DONE:
+    if row is None or row.archived is None or row.kind is not FetchKind.PAGE or row.state is not UrlState.DONE:
         return None
     if row.outcome != Outcome.OK.value:
         return None
@@ -39,7 +39,7 @@ def stored_page(url_id: UrlId, row: UrlRecord | None, ledger: Ledger) -> StoredP
     if row.content_hash and (row.duplicate_of or row.visits > 1):
         known = ledger.first_with_content(row.content_hash)
         first = None if known is None else known.archived
-    return StoredPage(url_id, row, row.archived, first)
+    return ArchivedPage(url_id, row, row.archived, first)
 
 
 class ArchivedPages:
@@ -51,7 +51,7 @@ class ArchivedPages:
         self._node = node
         self._keeps_copies = keeps_copies
 
-    def read(self, page: StoredPage) -> PageCopy:
+    def read(self, page: ArchivedPage) -> PageCopy:
         """Return a page with its body, unless that is stored with another page or an earlier visit.
 
         If copies are kept, every page has its body.

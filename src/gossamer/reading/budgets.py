@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from gossamer.core.frontier.limits import scaled_budget
 from gossamer.core.ledger.tables import RANKS
 from gossamer.core.url.identity import domain_id, shard_of
 from gossamer.model.records import HostRecord
 from gossamer.ports import Catalog
-from gossamer.reading.view import OpenCrawl
+from gossamer.settings.model import Settings
 from gossamer.telemetry.text import count
 
 
@@ -17,7 +19,21 @@ def rank_of(ledger: Catalog, host: HostRecord) -> float:
     return host.rank if stored is None or stored.domain != host.domain else stored.rank
 
 
-def used_up_budgets(crawl: OpenCrawl, host: HostRecord) -> list[str]:
+class BudgetSource(Protocol):
+    """What budgets are read from."""
+
+    @property
+    def ledger(self) -> Catalog:
+        """What is known about hosts and domains."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the crawl."""
+        ...
+
+
+def used_up_budgets(crawl: BudgetSource, host: HostRecord) -> list[str]:
     """Return which budgets of a host are used up, each with its number and rule."""
     settings = crawl.settings
     found = []

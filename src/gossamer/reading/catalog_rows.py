@@ -18,7 +18,7 @@ from gossamer.core.ledger.archive_names import node_of
 from gossamer.core.ledger.rows import decode_host, decode_url
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
-from gossamer.model.records import HostRecord, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, HostRecord, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.ports import Row
 from gossamer.ports.catalog_store import CatalogChanges, CatalogHost, CatalogPage, DeadLetter
 
@@ -40,7 +40,7 @@ _decode_head = Decoder(_Head).decode
 
 def is_page(row: UrlRecord) -> bool:
     """Return whether the last visit of a URL brought a page."""
-    return row.state is UrlState.DONE and row.outcome == _OK and row.kind is OrderKind.PAGE
+    return row.state is UrlState.DONE and row.outcome == _OK and row.kind is FetchKind.PAGE
 
 
 class CatalogRows:

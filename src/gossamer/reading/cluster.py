@@ -17,7 +17,7 @@ from gossamer.core.ledger.rows import decode_crawl
 from gossamer.core.ledger.tables import HOMES
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.identity import shard_of
-from gossamer.model.figures import RUNNING, BoundBy, Figures, Rate, Resource, RunState
+from gossamer.model.figures import RUNNING, BoundBy, Figures, Resource, RunState, Throughput
 from gossamer.model.records import UrlId, UrlRecord
 from gossamer.model.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeLoad
 from gossamer.ports.shared_ledger import NodeId, NodeView, SharedLedger
@@ -57,6 +57,7 @@ class SharedReader:
     def __enter__(self) -> SharedReader:
         self.settings = settings_for_node(self.record.settings, self.name, [])
         self.regions = use_regions(self.settings)
+        self.ledger.identify()
         if self.regions is not None and self.regions.has_countries:
             self._countries = self.regions.learn_homes(self.ledger.records(HOMES))
             self.ledger.has_homes = True
@@ -121,7 +122,7 @@ class SharedReader:
             requisites_queued=hosts.requisites_queued,
             hosts=hosts.states,
             forecast=hosts.ahead.forecast(ForecastLimits()),
-            rates={"10s": Rate(pages=sum(load.pages_per_second for load in loads.values()))} if loads else {},
+            rates={"10s": Throughput(pages=sum(load.pages_per_second for load in loads.values()))} if loads else {},
             bound_by=_bound_by(loads.values()),
             private_bytes=sum(load.private_bytes for load in loads.values()),
             in_flight=sum(view.status.in_flight for view in self.nodes.values() if view.is_live),

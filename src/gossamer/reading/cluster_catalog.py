@@ -13,10 +13,12 @@ from functools import lru_cache
 from typing import cast
 
 from gossamer.core.ledger import rows
+from gossamer.core.ledger.archive_names import checked_ends
+from gossamer.core.ledger.candidates import find_id
 from gossamer.core.ledger.catalog import queued_from
 from gossamer.core.ledger.tables import SEEDS, Record, RecordTable
-from gossamer.core.url.forms import host_of
-from gossamer.core.url.identity import SHARD_COUNT, domain_id, host_id, shard_of
+from gossamer.core.url.forms import host_of, key_of
+from gossamer.core.url.identity import MAX_CANDIDATES, SHARD_COUNT, shard_of, use, with_record
 from gossamer.model.figures import Totals
 from gossamer.model.records import (
     Change,
@@ -32,7 +34,7 @@ from gossamer.model.records import (
 )
 from gossamer.model.state import CrawlRecord, CrawlState, ShardState
 from gossamer.ports import Row
-from gossamer.ports.shared_ledger import SharedLedger
+from gossamer.ports.shared_ledger import LedgerReader
 
 SHARDS_AT_ONCE = 16
 CACHED_SHARDS = 128
@@ -41,13 +43,19 @@ CACHED_SHARDS = 128
 class SharedCatalog:
     """See `gossamer.ports.Catalog` for the contract."""
 
-    def __init__(self, shared: SharedLedger, record: CrawlRecord) -> None:
+    def __init__(self, shared: LedgerReader, record: CrawlRecord) -> None:
         self._shared = shared
         self._record = record
         self.has_homes = (
             False  # whether domains may have left rows behind in their first shard: see `engine/cluster/rehoming`
         )
+        self.identity = with_record(record.ids)
         self._table = lru_cache(maxsize=CACHED_SHARDS)(self._read_table)
+
+    def identify(self) -> None:
+        """Make the identity of the crawl, whose regions are known now, the current one."""
+        self.identity = with_record(self._record.ids)
+        use(self.identity)
 
     def _read_table(self, table: str, shard: int) -> dict[bytes, bytes]:
         """Return a table of a shard, sorted by key."""
@@ -67,6 +75,21 @@ class SharedCatalog:
         """Return the row of a URL."""
         (row,) = self._shared.look_up([url_id])
         return None if row is None else rows.decode_url(row)
+
+    def url_id(self, url: str) -> UrlId:
+        """Return the id of a URL: of the row with this URL, or the one that it would get."""
+
+        def stored_url(url_id: UrlId) -> str | None:
+            (row,) = self._shared.look_up([url_id])
+            return None if row is None else rows.stored_url(row)
+
+        first = self.identity.url_candidate(self.host_id(host_of(url)), key_of(url), 0)
+        return find_id(self.identity, first, url, stored_url, is_requisite=False)[0]
+
+    def host_id(self, name: str) -> HostId:
+        """Return the id of a host."""
+        self.host(name)  # learns whether it has another than its first
+        return self.identity.host_id(name)
 
     def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
         """Return the catalog, or a host's part of it, in order of id, after an id."""
@@ -96,25 +119,46 @@ class SharedCatalog:
 
     def host(self, name: str) -> HostRecord | None:
         """Return what is known about a host."""
-        key = host_id(name)
+        name = name.rstrip(".")
+        key = self.identity.host_id(name)
         row = self._table("hosts", shard_of(key)).get(key)
-        return None if row is None else rows.decode_host(row)
+        for number in range(1, MAX_CANDIDATES):
+            if row is None:
+                return None
+            host = rows.decode_host(row)
+            if host.name == name:
+                self.identity.assign(name, host.probe)
+                return host
+            key = self.identity.host_candidate(name, number)
+            row = self._table("hosts", shard_of(key)).get(key)
+        return None
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
-        """Return all hosts."""
         known = ((row.key, rows.decode_host(row.value)) for row in self._all("hosts", shard) if row.value is not None)
-        return (host for key, host in known if not self.has_homes or key == host_id(host.name))
+        return (
+            host
+            for key, host in known
+            if not self.has_homes or key == self.identity.host_candidate(host.name, host.probe)
+        )
 
     def domain(self, name: str) -> DomainRecord | None:
         """Return what is known about a registrable domain."""
-        key = domain_id(name)
-        row = self._table("domains", shard_of(key)).get(key)
-        return None if row is None else rows.decode_domain(row)
+        for number in range(MAX_CANDIDATES):
+            key = self.identity.domain_candidate(name, number)
+            row = self._table("domains", shard_of(key)).get(key)
+            domain = None if row is None else rows.decode_domain(row)
+            if domain is None or domain.name == name:
+                return domain
+        return None
 
     def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
         """Return all registrable domains."""
         known = ((row.key, rows.decode_domain(row.value)) for row in self._all("domains", shard) if row.value)
-        return (domain for key, domain in known if not self.has_homes or key == domain_id(domain.name))
+        return (
+            domain
+            for key, domain in known
+            if not self.has_homes or key == self.identity.domain_candidate(domain.name, domain.probe)
+        )
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
         """Return robots.txt of each origin of a host."""
@@ -140,7 +184,8 @@ class SharedCatalog:
     def archive_ends(self) -> dict[str, int]:
         """Return the committed length of every archive file of every node."""
         names = {node.name for node in self._shared.nodes()}
-        return {file: end for name in sorted(names) for file, end in self._shared.archive_ends(name).items()}
+        ends = {file: end for name in sorted(names) for file, end in self._shared.archive_ends(name).items()}
+        return checked_ends(ends, "the ledger")
 
     def crawl_state(self) -> CrawlState:
         """Return the state of the whole crawl: the totals of all nodes."""

@@ -22,7 +22,7 @@ from gossamer.core.ledger.tables import HOMES
 from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.model.figures import RUNNING, Figures, Forecast, RunState
 from gossamer.model.state import CrawlState
-from gossamer.reading.host_states import HostTally
+from gossamer.reading.host_states import HostTally, PageBudgets
 from gossamer.reading.node_folders import one_folder
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
@@ -78,7 +78,8 @@ class CrawlReader:
         """Read what is not in the ledger: the settings, and who runs the crawl."""
         self.now = time.time()
         path = self.folder.settings_path
-        self.settings = completed(merged((str(path), from_file(path))), has_domain_list=False)
+        source = str(path), from_file(path)
+        self.settings = completed(merged(source), source, has_domain_list=False)
         self.owner = self.folder.owner()
         self._hosts = None
 
@@ -109,7 +110,9 @@ class CrawlReader:
         """Return the figures of the last run if it has ended, else those of what is committed."""
         if self.owner is None and not self.state.is_running and self.state.figures is not None:
             figures = self.state.figures
-            return replace(figures, forecast=self._forecast()) if figures.urls_queued else figures
+            if not figures.urls_queued:
+                return figures
+            return replace(figures, forecast=self._forecast(), urls_over_budget=self.hosts().urls_over_budget)
         hosts = self.hosts()
         return Figures(
             totals=self.state.totals,
@@ -119,6 +122,7 @@ class CrawlReader:
             max_pages=self.settings.max_pages,
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
+            urls_over_budget=hosts.urls_over_budget,
             requisites_queued=hosts.requisites_queued,
             hosts=hosts.states,
             forecast=self._forecast(),
@@ -137,7 +141,10 @@ class CrawlReader:
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
-            self._hosts = HostTally(self.now, self.settings.max_wait, pace_of(self.settings))
+            settings = self.settings
+            has_budgets = settings.max_pages_per_host is not None or settings.max_pages_per_domain is not None
+            budgets = PageBudgets(settings, self.ledger.domains()) if has_budgets else None
+            self._hosts = HostTally(self.now, settings.max_wait, pace_of(settings), budgets)
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts

@@ -1,4 +1,4 @@
-"""A host as it is shown: by `gossamer hosts`, and on the page of a crawl."""
+"""A host as it is shown: by `gossamer hosts`, and on the dashboard."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.ledger.tables import QUARANTINES, SPAM, quarantine_key, spam_key
-from gossamer.core.politeness.pace import server_errors_of_a_day
+from gossamer.core.politeness.pace import server_errors_24h
 from gossamer.core.spam.hosts import described
 from gossamer.core.traps.quarantine import SPAM_PATTERN
-from gossamer.core.url.identity import host_id
 from gossamer.model.records import HostRecord, RobotsRecord
 from gossamer.model.state import SpamTally
 from gossamer.ports import Catalog
-from gossamer.reading.budgets import rank_of
-from gossamer.reading.host_states import host_state_of
+from gossamer.reading.budgets import rank_of, used_up_budgets
+from gossamer.reading.host_states import OVER_BUDGET, host_state_of
 from gossamer.settings.model import Settings
 from gossamer.settings.rules import pace_of
 from gossamer.telemetry.forecast import queue_time
@@ -74,6 +73,7 @@ class HostView(Struct, kw_only=True):
     pace_rule: str = ""  # the pattern of the `[[pace]]` rule that counts for it
     spam_ratio: float = 0.0  # of its pages
     spam: str = ""  # what follows from that, and why; empty if there is none
+    waits_for: str = ""  # requests of others that must end first; known to a crawl that runs
 
 
 class RobotsView(Struct, kw_only=True):
@@ -92,11 +92,12 @@ def host_view(crawl: HostSource, host: HostRecord) -> HostView:
     now = crawl.now
     pace = pace_of(crawl.settings)
     left = queue_time(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
+    is_over_budget = bool(host.queued and used_up_budgets(crawl, host))
     tally = crawl.ledger.record(SPAM, spam_key(host.name, is_domain=False))
     return HostView(
         name=host.name,
         domain=host.domain,
-        state=host_state_of(host, now),
+        state=OVER_BUDGET if is_over_budget and not host.is_blocked else host_state_of(host, now),
         pages=host.pages,
         queued=host.queued,
         fetches=host.fetches,
@@ -107,7 +108,7 @@ def host_view(crawl: HostSource, host: HostRecord) -> HostView:
         backoff=host.backoff,
         next_at=host.next_at,
         next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 3),
-        time_left_s=left.seconds if left else 0.0,
+        time_left_s=left.seconds if left and not is_over_budget else 0.0,
         parked_until=host.parked_until,
         park_reason=host.park_reason,
         first_seen_at=host.first_seen_at,
@@ -117,9 +118,9 @@ def host_view(crawl: HostSource, host: HostRecord) -> HostView:
         rank=rank_of(crawl.ledger, host),
         connections=pace.connections(host.name),
         pace_rule=pace.pattern_of(host.name),
-        server_errors_24h=server_errors_of_a_day(host, now),
+        server_errors_24h=server_errors_24h(host, now),
         is_blocked=host.is_blocked,
-        robots=[_robots_view(record, now) for record in crawl.ledger.robots(host_id(host.name))],
+        robots=[_robots_view(record, now) for record in crawl.ledger.robots(crawl.ledger.host_id(host.name))],
         spam_ratio=round(min(1.0, tally.spam / max(1, host.pages)), 3) if tally is not None else 0.0,
         spam=_spam(crawl.ledger, host.name, tally) if tally is not None and tally.spam else "",
     )

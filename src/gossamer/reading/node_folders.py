@@ -96,6 +96,7 @@ def find_folders(
     for name, view in sorted(reported.items()):
         folder = _given_folder(name, given[name]) if name in given else _own_folder(name, view)
         if folder is not None:
+            folder.require_own_entries()
             found[name] = folder
         elif view.totals.fetches or view.status.folder:
             elsewhere.append(NodeElsewhere(name, _place(view)))

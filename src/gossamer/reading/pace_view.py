@@ -1,4 +1,4 @@
-"""Which rule sets the pace of a host, and with which value? For `why`, `hosts`, and the page of a crawl.
+"""Which rule sets the pace of a host, and with which value? For `why`, `hosts`, and the dashboard.
 
     least delay         the larger of Crawl-delay and the settings: the narrowest `pace` rule, else --politeness-ms
     doubled             once per step of back-off, from half a second at least, and of slowness
@@ -14,7 +14,6 @@ from msgspec import Struct
 from gossamer.core.politeness.pace import MIN_BACKOFF_S, delay_in_force_s
 from gossamer.core.robots.answers import is_ban
 from gossamer.core.robots.rules import parse_robots
-from gossamer.core.url.identity import host_id
 from gossamer.model.records import HostRecord
 from gossamer.reading.host_view import HostSource
 from gossamer.settings.identity import robots_token_of
@@ -89,7 +88,7 @@ def pace_view(crawl: HostSource, name: str, host: HostRecord | None = None) -> P
 def _crawl_delay_s(crawl: HostSource, name: str) -> float | None:
     """Return the largest Crawl-delay of the host's origins: the crawl applies it to all of them."""
     token = robots_token_of(crawl.settings)
-    records = (record for record in crawl.ledger.robots(host_id(name)) if not is_ban(record))
+    records = (record for record in crawl.ledger.robots(crawl.ledger.host_id(name)) if not is_ban(record))
     delays = [parse_robots(record.body, token).crawl_delay_s for record in records]
     return max((delay for delay in delays if delay is not None), default=None)
 

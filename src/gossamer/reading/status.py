@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from gossamer.model.events import Event, EventName
 from gossamer.model.figures import (
@@ -17,17 +17,19 @@ from gossamer.model.figures import (
     BoundBy,
     Figures,
     Forecast,
-    Rate,
     RequisiteCounts,
     RevisitFigures,
     RunState,
+    Throughput,
     VisitCounts,
     requisite_counts,
     visit_counts,
 )
 from gossamer.model.records import HostRecord
 from gossamer.reading.folder import CrawlReader
-from gossamer.reading.host_states import HostTally
+from gossamer.reading.host_states import OVER_BUDGET, HostTally
+from gossamer.telemetry.figure_list import Place, labelled
+from gossamer.telemetry.summary import cuts_of
 from gossamer.telemetry.text import count, duration, plural
 
 _TAIL_BYTES = 1 << 16
@@ -64,6 +66,8 @@ class CrawlStatus(Struct, kw_only=True):
     unique_domains: int
     urls_seen: int
     urls_queued: int
+    urls_over_budget: int  # of those queued: their host or domain has as many pages as it may
+    urls_retried: int  # of those queued: they wait to be tried again; known of a crawl that runs
     urls_parked: int  # of those queued, at hosts that are parked for longer than `max_wait_s`
     max_wait_s: float
     in_flight: int  # of a crawl that runs, like the next
@@ -81,15 +85,17 @@ class CrawlStatus(Struct, kw_only=True):
     held_dropped: int
     released: int  # URLs whose quarantine was ended since the last run
     evicted: int
+    cuts: dict[str, int]  # links and pages that limits and rules left out, by rule
     requisites: RequisiteCounts | None  # what pages need to be shown; None: there is none
     visits: VisitCounts  # of known URLs that were fetched again
     revisits: RevisitFigures | None  # of a crawl that fetches again, at the end of its last run or now
-    rates: dict[str, Rate]  # of a crawl that runs, like the next and the memory
+    rates: dict[str, Throughput]  # of a crawl that runs, like the next and the memory
     bound_by: BoundBy | None
     forecast: Forecast | None
     warnings: list[ActiveWarning]
     private_bytes: int
     worker_deaths: int
+    more: dict[str, float] | UnsetType = UNSET  # figures that have a row of their own
     is_between: bool  # a process owns the crawl, but its run has not begun, or has ended: it reads or writes files
 
 
@@ -118,6 +124,8 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         unique_domains=totals.unique_domains,
         urls_seen=totals.urls_seen,
         urls_queued=figures.urls_queued,
+        urls_over_budget=figures.urls_over_budget,
+        urls_retried=figures.urls_retried,
         urls_parked=figures.urls_parked,
         max_wait_s=crawl.settings.max_wait,
         in_flight=figures.in_flight if crawl.is_running else 0,
@@ -135,6 +143,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         held_dropped=totals.held_dropped,
         released=0 if crawl.is_running else crawl.state.released,
         evicted=totals.evicted,
+        cuts=cuts_of(totals),
         requisites=requisite_counts(totals, figures.requisites_queued),
         visits=visit_counts(totals),
         revisits=figures.revisits,
@@ -144,6 +153,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         warnings=figures.warnings,
         private_bytes=figures.private_bytes,
         worker_deaths=figures.worker_deaths,
+        more=labelled(figures, Place.STATUS),
         is_between=is_between,
     )
 
@@ -164,6 +174,8 @@ def _waits_for(crawl: CrawlReader, figures: Figures, hosts: HostTally) -> str:
     left = any(hosts.states[state] for state in ("ready", "waiting", "parked", "swapped_out"))
     if crawl.owner is None:
         if not left and not crawl.state.released:
+            if hosts.states[OVER_BUDGET]:
+                return f"a higher budget of pages for {plural(hosts.states[OVER_BUDGET], 'host')}"
             return "nothing: no URL is queued" + (", but some are held back" if crawl.state.totals.held else "")
         return resume + (" with a higher limit" if figures.finished == "max_pages" else "")
     if figures.state is RunState.PAUSED:

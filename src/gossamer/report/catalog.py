@@ -7,14 +7,14 @@ counts by its state, or by its outcome. Costs: 1.4 µs per row beyond reading it
 from __future__ import annotations
 
 from gossamer.model.figures import Totals
-from gossamer.model.records import DomainRecord, HostRecord, OrderKind, Outcome, Source, UrlRecord, UrlState
+from gossamer.model.records import DomainRecord, FetchKind, HostRecord, Outcome, Source, UrlRecord, UrlState
 from gossamer.reading.aggregates import Frequent, Leaders, NamedCount, SizeClass, Spread
 from gossamer.report.languages import DetectedLanguages, LanguageSample
 from gossamer.report.record import (
     CorpusFigures,
     DeadLetters,
     HostFigures,
-    HostLine,
+    HostRow,
     RequisiteFigures,
 )
 from gossamer.telemetry.forecast import HostLeft, queue_time
@@ -97,8 +97,8 @@ _DEEPEST = 64  # deeper ones count here
 # Constants: up to Python 3.11, reading a member from its class takes 80 ns.
 _QUEUED = UrlState.QUEUED
 _DEAD = UrlState.DEAD
-_PAGE = OrderKind.PAGE
-_REQUISITE = OrderKind.REQUISITE
+_PAGE = FetchKind.PAGE
+_REQUISITE = FetchKind.REQUISITE
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -211,7 +211,7 @@ def _primary(language: str) -> str:
 
 
 def _without_tail(counts: list[int]) -> list[int]:
-    last = max((place for place, count in enumerate(counts) if count), default=-1)
+    last = max((index for index, count in enumerate(counts) if count), default=-1)
     return counts[: last + 1]
 
 
@@ -252,13 +252,13 @@ class HostTables:
         self._rate_limited = rate_limited
         self.known = self.with_pages = self.dead = self.parked_count = self.queued = self.without_address = 0
         self.finish_s = 0.0
-        self._parked: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
-        self._errors: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
-        self._slow: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
-        self._limited: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
-        self._longest: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
+        self._parked: Leaders[HostRow] = Leaders(_HOSTS_SHOWN)
+        self._errors: Leaders[HostRow] = Leaders(_HOSTS_SHOWN)
+        self._slow: Leaders[HostRow] = Leaders(_HOSTS_SHOWN)
+        self._limited: Leaders[HostRow] = Leaders(_HOSTS_SHOWN)
+        self._longest: Leaders[HostRow] = Leaders(_HOSTS_SHOWN)
         self._left: Leaders[HostLeft] = Leaders(_HOSTS_SHOWN)
-        self._without_address: Leaders[HostLine] = Leaders(_HOSTS_SHOWN)
+        self._without_address: Leaders[HostRow] = Leaders(_HOSTS_SHOWN)
 
     def add(self, host: HostRecord) -> None:
         """Add one host."""
@@ -280,8 +280,8 @@ class HostTables:
         if host.queued:
             self._add_left(host)
 
-    def _line(self, host: HostRecord) -> HostLine:
-        return HostLine(
+    def _line(self, host: HostRecord) -> HostRow:
+        return HostRow(
             name=host.name,
             pages=host.pages,
             fetches=host.fetches,

@@ -1,6 +1,6 @@
-"""The figures that a report draws from events: one pass, each order counted once.
+"""The figures that a report draws from events: one pass, each task counted once.
 
-Costs: 2.5 µs per event, half of it decoding; memory: one bit per order (`reading/requests/runs`) and what
+Costs: 2.5 µs per event, half of it decoding; memory: one bit per task (`reading/requests/runs`) and what
 `aggregates` stores.
 """
 
@@ -209,6 +209,8 @@ class EventFigures:
             self.redirects += 1
 
     def _add_robots(self, event: Event) -> None:
+        if event.event is EventName.HTTPS_MISSING:  # it was not robots.txt that was missing
+            return
         self.robots_answers.add(str(event.status) if event.status else outcome_of(event))
         if event.event is EventName.ROBOTS_FETCHED:
             self.robots_fetched += 1
@@ -224,8 +226,8 @@ class EventFigures:
     def _add_refusal(self, line: bytes) -> None:
         # What follows the reason is the same in most lines, and a quarter of the time of decoding them. A text of the
         # web cannot contain the name of a field: its quotes are escaped.
-        place = line.rfind(_REASON)
-        end = line[place:] if place >= 0 else line
+        start = line.rfind(_REASON)
+        end = line[start:] if start >= 0 else line
         name = self._refusals.get(end)
         if name is None:
             try:

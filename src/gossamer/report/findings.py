@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gossamer.core.url.forms import url_id
-from gossamer.model.records import OrderKind, Outcome, Source, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, Outcome, Source, UrlId, UrlRecord, UrlState
 from gossamer.reading.why.fates import BROKEN, Fates
 from gossamer.report.record import BrokenUrl, FindingFigures, RedirectChain, SharedText
 
@@ -26,7 +25,7 @@ MAX_TITLES = 50_000  # different ones, about 10 MB
 _MAX_SHARED = 1_000  # titles of several pages, whose examples are stored
 _EXAMPLES = 3
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_PAGE = OrderKind.PAGE  # constants: see `report/catalog`
+_PAGE = FetchKind.PAGE  # constants: see `report/catalog`
 _QUEUED = UrlState.QUEUED
 _PROBE = Source.PROBE
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
@@ -65,7 +64,7 @@ class Findings:
             self._redirect_count += 1
             if len(self._redirects) < MAX_FOLLOWED:
                 self._redirects.append(_Redirect(row.url, row.parent))
-        elif row.outcome in BROKEN:
+        elif row.outcome in BROKEN and row.outcome != Outcome.TOO_MANY_REDIRECTS:  # the end of a long chain
             self._broken += 1
             if len(self._broken_rows) < SHOWN:
                 self._broken_rows.append(row)
@@ -122,7 +121,7 @@ class Findings:
 
 
 def _chain(redirect: _Redirect, ledger: Catalog) -> RedirectChain:
-    fate = Fates(ledger).of(url_id(redirect.url))
+    fate = Fates(ledger).of(ledger.url_id(redirect.url))
     found_on = _url_of(redirect.parent, ledger)
     return RedirectChain(redirect.url, list(fate.chain), fate.outcome, fate.status, fate.is_loop, found_on)
 

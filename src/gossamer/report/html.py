@@ -1,9 +1,9 @@
 """The report as a web page: one file that needs nothing else and runs nothing.
 
-Everything that came from the web (host names, URLs, rules, types) goes through `safe` or `breakable`. URLs are
-text, not links, so that nothing is opened by accident; the links of the page lead to places in it. Values of charts
-are titles, which a browser shows while the pointer is over them. This module has the frame, the totals, time and
-answers; `html_corpus`, `html_findings` and `html_hosts` have the rest.
+Everything that came from the web (host names, URLs, rules, types) goes through `safe` or `breakable`. URLs are text,
+not links, so that nothing is opened by accident; the links of the page lead to places in it. Values of charts are
+titles, which a browser shows while the pointer is over them. This module has all parts but those about rules and hosts,
+which are in `html_hosts`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from gossamer.report.page import (
 from gossamer.report.record import DeadLetters, Point, RedirectChain, Report, SharedText
 from gossamer.report.style import STYLE, content_policy
 from gossamer.report.svg import Bar, Series, bar_chart, line_chart, share_bar
+from gossamer.telemetry.figure_list import rows_of
 from gossamer.telemetry.summary import requisites_text
 from gossamer.telemetry.text import agreeing, count, duration, escape, percent, plural, size
 
@@ -139,7 +140,6 @@ def _shown(shown: int, known: int) -> str:
 
 
 def corpus_cards(report: Report) -> list[str]:
-    """Return the cards."""
     corpus = report.corpus
     depths = [Bar(str(n), value, f"depth {n}: {plural(value, 'page')}") for n, value in enumerate(corpus.depths)]
     sizes = [Bar(binary(c.least), c.count, f"{_size_range(c)}: {plural(c.count, 'page')}") for c in corpus.sizes]
@@ -276,6 +276,7 @@ def _tiles(report: Report) -> str:
         ("corpus", "duplicates", count(s.duplicates), f"{plural(s.near_duplicates, 'near duplicate')}"),
         ("left", "URLs known", count(s.urls_seen), f"{count(s.urls_queued)} queued, {count(s.urls_parked)} parked"),
         ("time", "time", duration(s.seconds), s.cpu_text()),
+        *(("corpus", name, text, "") for name, text in rows_of(s.more)),
     ]
     cells = (
         f'<a class="tile" href="#{target}"><span class="name">{name}</span><b>{value}</b><span>{note}</span></a>'

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gossamer.reading.aggregates import NamedCount
 from gossamer.report.page import card, counts, moment, ms, named, safe, short, table
-from gossamer.report.record import HostLine, Report
+from gossamer.report.record import HostRow, Report
 from gossamer.report.svg import Bar, bar_chart
 from gossamer.telemetry.summary import HELD_BY
 from gossamer.telemetry.text import agreeing, count, duration, plural
@@ -57,31 +57,31 @@ def host_cards(report: Report) -> list[str]:
     return cards
 
 
-def _host_table(lines: Sequence[HostLine]) -> str:
+def _host_table(lines: Sequence[HostRow]) -> str:
     rows = [(named(h.name), count(h.pages), count(h.fetches), count(h.errors), ms(h.latency_ms)) for h in lines]
     return table(["host", "pages", "fetches", "errors", "first byte"], rows, frozenset({1, 2, 3, 4}))
 
 
-def _longest(lines: Sequence[HostLine]) -> str:
+def _longest(lines: Sequence[HostRow]) -> str:
     rows = [(named(h.name), count(h.fetches), f"{h.delay_s:g} s", ms(h.latency_ms), duration(h.min_s)) for h in lines]
     return table(["host", "fetches", "delay", "first byte", "at least"], rows, frozenset({1, 2, 3, 4}))
 
 
-def _limited(lines: Sequence[HostLine]) -> str:
+def _limited(lines: Sequence[HostRow]) -> str:
     rows = [(named(h.name), count(h.rate_limited), count(h.fetches), f"{h.delay_s:g} s") for h in lines]
     return table(["host", "refusals", "fetches", "delay now"], rows, frozenset({1, 2, 3}))
 
 
-def _without_address(lines: Sequence[HostLine]) -> str:
+def _without_address(lines: Sequence[HostRow]) -> str:
     rows = [(named(h.name), count(h.errors), count(h.queued), _why(h)) for h in lines]
     return table(["host", "look-ups", "URLs waiting", "why"], rows, frozenset({1, 2}))
 
 
-def _why(host: HostLine) -> str:
+def _why(host: HostRow) -> str:
     return f'<td class="text">{safe(host.park_reason, 160)}</td>'
 
 
-def _parked(lines: Sequence[HostLine]) -> str:
+def _parked(lines: Sequence[HostRow]) -> str:
     rows = [(named(h.name), count(h.queued), moment(h.parked_until), _why(h)) for h in lines]
     return table(["host", "URLs waiting", "until", "why"], rows, frozenset({1, 2}))
 

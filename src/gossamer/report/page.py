@@ -35,7 +35,10 @@ def named(text: str, most: int = 80) -> str:
 
 def moment(at: float) -> str:
     """Return a time in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S") if at else "never"
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S") if at else "never"
+    except (OverflowError, ValueError, OSError):  # of a row that was written by somebody else
+        return "at an impossible time"
 
 
 class Section(Struct, frozen=True):

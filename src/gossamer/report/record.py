@@ -72,7 +72,7 @@ class CorpusFigures(Struct, kw_only=True):
     pages_per_domain: list[SizeClass]
 
 
-class HostLine(Struct, kw_only=True):
+class HostRow(Struct, kw_only=True):
     """A host in a table."""
 
     name: str
@@ -94,13 +94,13 @@ class HostFigures(Struct, kw_only=True):
     known: int
     with_pages: int
     dead: int
-    parked: list[HostLine]
+    parked: list[HostRow]
     parked_count: int
-    max_errors: list[HostLine]
-    slowest: list[HostLine]
-    max_rate_limited: list[HostLine]
-    longest: list[HostLine]  # by `min_s`: these bound the time of the crawl
-    without_address: list[HostLine]  # never contacted: their names could not be resolved, or to no allowed address
+    max_errors: list[HostRow]
+    slowest: list[HostRow]
+    max_rate_limited: list[HostRow]
+    longest: list[HostRow]  # by `min_s`: these bound the time of the crawl
+    without_address: list[HostRow]  # never contacted: their names could not be resolved, or to no allowed address
     without_address_count: int
 
 

@@ -90,7 +90,7 @@ def line_chart(title: str, series: Sequence[Series], format_x: Format, format_y:
     ticks = _ticks(most, is_whole=True)
     top = ticks[-1]
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def point(x: float, y: float) -> tuple[float, float]:
         return (
             _LEFT + x / last_x * (WIDTH - _LEFT - _RIGHT),
             HEIGHT - _BOTTOM - y / top * (HEIGHT - _TOP - _BOTTOM),
@@ -98,7 +98,7 @@ def line_chart(title: str, series: Sequence[Series], format_x: Format, format_y:
 
     parts = [_grid(ticks, format_y), _time_axis(last_x, format_x)]
     for number, line in enumerate(series):
-        spots = [place(x, y) for x, y in line.points]
+        spots = [point(x, y) for x, y in line.points]
         if not spots:
             continue
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from textwrap import fill
 
 from gossamer.reading.aggregates import NamedCount
-from gossamer.report.record import HostLine, Report
+from gossamer.report.record import HostRow, Report
 from gossamer.telemetry.summary import requisites_text
 from gossamer.telemetry.text import count, duration, percent, plural, printable, size
 
@@ -242,7 +242,7 @@ def _hosts(report: Report) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _host_table(name: str, lines: Sequence[HostLine]) -> str:
+def _host_table(name: str, lines: Sequence[HostRow]) -> str:
     rows = [
         (
             printable(host.name, 60),
@@ -257,7 +257,7 @@ def _host_table(name: str, lines: Sequence[HostLine]) -> str:
     return table([name, "pages", "fetches", "errors", "429", "first byte"], rows) if rows else ""
 
 
-def _longest(lines: Sequence[HostLine]) -> str:
+def _longest(lines: Sequence[HostRow]) -> str:
     rows = [
         (
             printable(host.name, 60),
@@ -271,7 +271,7 @@ def _longest(lines: Sequence[HostLine]) -> str:
     return table(["what bounds the time", "fetches", "delay", "first byte", "at least"], rows) if rows else ""
 
 
-def _without_address(lines: Sequence[HostLine]) -> str:
+def _without_address(lines: Sequence[HostRow]) -> str:
     rows = [
         (printable(host.name, 40), count(host.errors), count(host.queued), printable(host.park_reason, 34))
         for host in lines[:5]
@@ -279,7 +279,7 @@ def _without_address(lines: Sequence[HostLine]) -> str:
     return table(["without address", "look-ups", "waiting", "<why"], rows) if rows else ""
 
 
-def _parked(lines: Sequence[HostLine]) -> str:
+def _parked(lines: Sequence[HostRow]) -> str:
     rows = [
         (printable(host.name, 40), count(host.queued), moment(host.parked_until), printable(host.park_reason, 34))
         for host in lines[:5]

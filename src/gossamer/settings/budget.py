@@ -32,7 +32,7 @@ PAGE: Final = 250  # in the near-duplicate index
 HREF: Final = 340  # in a worker's memo, 170, and once more while the hub decides
 PATTERN: Final = 25_000  # of URLs, watched for traps
 COPY: Final = 440  # in a worker's memo of contents
-KEPT: Final = 102_000  # a keep-alive connection with TLS; 2 kB without
+IDLE_CONNECTION: Final = 102_000  # a keep-alive connection with TLS; 2 kB without
 CONNECTION: Final = 200_000  # one in use, TLS, with an answer of the usual size, twice
 BODY_COPIES: Final = 2  # of an answer: as it was received, and in one piece
 LARGE_BODIES: Final = 3  # reading one takes this many times the largest body
@@ -101,7 +101,7 @@ class Budget(Struct, frozen=True):
             whole=whole,
             connections=min(wanted, max(safe, part["bodies"] // CONNECTION)),
             safe_connections=min(wanted, safe),
-            max_idle_connections=part["kept"] // KEPT // workers,
+            max_idle_connections=part["kept"] // IDLE_CONNECTION // workers,
             bodies=part["bodies"],
             changes=part["changes"] // CHANGE,
             hosts=part["hosts"] // HOST,
@@ -158,7 +158,7 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
     min_bodies = workers * max(LARGE_BODIES * max_bytes, 2 * CONNECTION)
     uses = {
         "bodies": (min_bodies, 20, workers * connections * max(BODY_COPIES * max_bytes, CONNECTION)),
-        "kept": (workers * 32 * KEPT, 10, workers * max_kept * KEPT),
+        "kept": (workers * 32 * IDLE_CONNECTION, 10, workers * max_kept * IDLE_CONNECTION),
         "changes": (2_000 * CHANGE, 10, MAX_CHANGES * CHANGE),
         "hosts": (1_000 * HOST, 15, MAX_HOSTS * HOST),
         "idle hosts": (250 * IDLE_HOST, 5, MAX_IDLE_HOSTS * IDLE_HOST),

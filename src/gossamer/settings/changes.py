@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from gossamer.core.url.forms import canonical, host_of
 from gossamer.model.commands import BlockNames, ChangePace, ChangeSetting, SettingCommand, UnblockNames
 from gossamer.model.errors import UsageError
+from gossamer.model.records import Outcome
 from gossamer.settings.load import by_key, merged
 from gossamer.settings.model import PaceSetting, Settings
 
@@ -47,6 +49,11 @@ def described(settings: Settings, command: SettingCommand) -> str:
         case ChangeSetting(key):
             value = getattr(settings, key.removeprefix("--").replace("-", "_"))
             return f"{key.removeprefix('--')} = {'none' if value is None else value}"
+
+
+def unblocked_hint(crawl: str) -> str:
+    """Return how to continue where a block has ended, if the crawl does not do it by itself."""
+    return f"'gossamer retry {shlex.quote(crawl)} --outcome {Outcome.OPTED_OUT}' queues what the block removed"
 
 
 def _pace(settings: Settings, pattern: str) -> str:

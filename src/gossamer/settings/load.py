@@ -76,11 +76,11 @@ _OTHER_VARIABLES = frozenset(
 )
 
 
-def refuse_page(settings: Settings, what: str) -> None:
-    """Raise if a page or metrics are wanted where nothing serves them."""
+def refuse_dashboard(settings: Settings, what: str) -> None:
+    """Raise if a dashboard or metrics are wanted where nothing serves them."""
     for name in _NOT_STORED:
         if getattr(settings, name):
-            raise UsageError(f"{name.replace('_', '-')}: {what} serves no page; 'gossamer ui DIR' shows a crawl")
+            raise UsageError(f"{name.replace('_', '-')}: {what} serves no dashboard; 'gossamer ui DIR' shows a crawl")
 
 
 def by_key() -> dict[str, Option]:
@@ -102,7 +102,7 @@ def from_file(path: Path) -> dict[str, Any]:
 
 
 def _ui_keys(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return what a table `[ui]` says, as keys of the file: the live page is wanted, and where."""
+    """Return what a table `[ui]` says, as keys of the file: the dashboard is wanted, and where."""
     stray = next((key for key in table if key not in ("listen", "metrics-listen")), None)
     if stray is not None:
         raise UsageError(f"{path}: [ui]: unknown key '{stray}'; expected listen or metrics-listen")
@@ -159,6 +159,9 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
             settings[name] = str(Path(settings[name]).absolute())  # a crawl may be continued from elsewhere
     if "request" in settings:
         settings["request"] = with_absolute_paths(settings["request"])
+    for name in _WITH_NONE:
+        if settings.get(name) == NO_LIMIT:
+            settings[name] = None
     for name in ("memory", "spool"):
         if isinstance(settings.get(name), str):
             settings[name] = _size_from(name, settings[name], named[name])
@@ -192,7 +195,7 @@ def _explained(message: str, values: Mapping[str, Any], named: Mapping[str, str]
     choices = by_key()[name].choices
     if choices:
         return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: expected {_listed(choices)}"
-    hint = "; for no limit leave it out" if name in _LIMITS and "number" in what else ""
+    hint = f", or {NO_LIMIT}" if name in _WITH_NONE and "number" in what else ""
     return f"{named.get(name, 'settings')}: {name.replace('_', '-')} = {value}: {what[0].lower()}{what[1:]}{hint}"
 
 
@@ -212,6 +215,8 @@ def _stray_pace_key(key: str) -> str:
 
 
 _LIMITS = frozenset({"max_time", "max_pages_per_host", "max_pages_per_domain", "max_queued", "target_unique_domains"})
+_WITH_NONE = _LIMITS | {"max_pages"}
+NO_LIMIT = "none"  # as a value of these
 _PLAIN_WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -321,10 +326,11 @@ def _is_address_and_port(text: str) -> bool:
     return True
 
 
-def completed(settings: Settings, *, has_domain_list: bool) -> Settings:
-    """Fill in the defaults that depend on other settings."""
+def completed(settings: Settings, *sources: Source, has_domain_list: bool) -> Settings:
+    """Fill in the defaults that depend on other settings, unless the sources of the settings have a value."""
     is_first_pass = settings.target_unique_domains is not None
-    if settings.max_pages is None and not is_first_pass:
+    is_given = any("max_pages" in values for _, values in sources)
+    if settings.max_pages is None and not is_first_pass and not is_given:
         settings = msgspec.structs.replace(settings, max_pages=DEFAULT_MAX_PAGES)
     if settings.scope is None:
         reach = Reach.ANY if has_domain_list or is_first_pass else Reach.DOMAIN
@@ -340,7 +346,7 @@ def _comparable(settings: Settings, name: str) -> Any:  # noqa: ANN401 - the val
 
 
 def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Settings) -> Option | None:
-    """Return the first option that may not change after a crawl has started, but was given another value."""
+    """Return the first option that must not change after a crawl has started, but was given another value."""
     for option in options():
         was = _comparable(before, option.name)
         is_now = _comparable(after, option.name)
@@ -353,7 +359,7 @@ def changed_fixed_option(before: Settings, given: Mapping[str, Any], after: Sett
 
 def settings_for_new(sources: Sequence[Source], *, has_domain_list: bool) -> Settings:
     """Return the settings of a new crawl."""
-    return completed(merged(*sources), has_domain_list=has_domain_list)
+    return completed(merged(*sources), *sources, has_domain_list=has_domain_list)
 
 
 def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
@@ -409,7 +415,7 @@ def _continued(stored: Source, where: str, sources: Sequence[Source]) -> Setting
             f"--user-agent and --robots-token cannot rename a crawl that has started: robots.txt addresses "
             f"{where} as '{token_before}', not '{token}'"
         )
-    return completed(after, has_domain_list=False)
+    return completed(after, stored, *sources, has_domain_list=False)
 
 
 def _shown(value: object) -> str:
@@ -422,6 +428,8 @@ def to_toml(settings: Settings) -> str:
     for name in WITH_PASSWORDS:
         values[name] = [masked_store(url) for url in values[name]]
     tables = {name: values.pop(name) for name in ("pace", "request")}
+    if values["max_pages"] is None:
+        values["max_pages"] = NO_LIMIT  # else the default would apply to the next run
     lines = [
         f"{name.replace('_', '-')} = {toml_value(value)}"
         for name, value in values.items()

@@ -96,6 +96,7 @@ def _field(
 MIN_SPOOL_BYTES = 16 << 20
 _Count = Annotated[int, Meta(ge=1)]
 _Natural = Annotated[int, Meta(ge=0)]
+_Percent = Annotated[int, Meta(ge=1, le=100)]
 _Seconds = Annotated[float, Meta(ge=0)]
 
 
@@ -103,7 +104,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of one crawl. Fields marked fixed must not change once a crawl has started."""
 
     max_pages: Annotated[
-        _Count | None, _field(Group.LIMITS, "stop after N pages fetched successfully (10000)", flags=("-n",))
+        _Count | None, _field(Group.LIMITS, "stop after N pages fetched successfully, or none (10000)", flags=("-n",))
     ] = None
     max_depth: Annotated[_Natural, _field(Group.LIMITS, "links followed from a seed")] = 10
     max_time: Annotated[
@@ -118,7 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         bool, _field(Group.LIMITS, "a quarter to four times --max-pages-per-domain, by the rank of the domain")
     ] = False
     max_hosts_per_domain: Annotated[
-        _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain, against wildcard DNS")
+        _Count, _field(Group.LIMITS, "at most N hosts of a registrable domain that answer, against wildcard DNS")
     ] = 1000
     max_hosts_per_address: Annotated[
         _Natural,
@@ -172,6 +173,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     address_connections: Annotated[
         _Natural, _field(Group.PACE, "requests in flight to one IP address, 0 = no limit")
     ] = 20
+    domain_share: Annotated[
+        _Percent,
+        _field(
+            Group.PACE,
+            "of all connections, and of a shared IP address's, to one registrable domain, 100 = no limit",
+            metavar="PERCENT",
+        ),
+    ] = 75
     connections: Annotated[_Count, _field(Group.FETCHING, "requests in flight per worker process", flags=("-c",))] = 256
     workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto, or 0 = one per core", metavar="N|auto")] = 1
     timeout: Annotated[
@@ -187,9 +196,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Count | None,
         _field(Group.LIMITS, "memory ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
     ] = None
+    max_redirects: Annotated[
+        Annotated[int, Meta(ge=0, le=100)],
+        _field(Group.LIMITS, "redirects followed in a row; browsers follow 20"),
+    ] = 5
     max_wait: Annotated[
         _Seconds, _field(Group.LIMITS, "the crawl is over when everything left is parked for longer", metavar="S")
     ] = 300.0
+    retries: Annotated[
+        _Natural, _field(Group.FETCHING, "further attempts at a URL that failed (a time-out: one at most), 0 = none")
+    ] = 3
     retry_wait: Annotated[_Seconds, _field(Group.FETCHING, "first wait before a retry, then times 4", metavar="S")] = (
         2.0
     )
@@ -361,9 +377,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             metavar="NAME",
         ),
     ] = ()
-    ui: Annotated[bool, _field(Group.OUTPUT, "serve the live page on loopback; its address is printed")] = False
+    ui: Annotated[bool, _field(Group.OUTPUT, "serve the dashboard on loopback; its address is printed")] = False
     ui_listen: Annotated[
-        str, _field(Group.OUTPUT, "where the live page is served (127.0.0.1:0, any free port)", metavar="HOST:PORT")
+        str, _field(Group.OUTPUT, "where the dashboard is served (127.0.0.1:0, any free port)", metavar="HOST:PORT")
     ] = ""
     metrics_listen: Annotated[
         str,

@@ -131,7 +131,7 @@ def parser_types(names: Iterable[str]) -> tuple[str, ...]:
     for name in of_kind(names, PARSER):
         try:
             types += load_plugin(name).content_types
-        except UsageError:  # who only reads a crawl needs none of them; a crawl has checked them
+        except UsageError:  # a reader needs none of them; a crawl has checked them
             continue
     return tuple(types)
 

@@ -17,5 +17,13 @@ def promises_of(settings: Settings) -> Promises:
         allows_unreachable_robots=settings.robots_unreachable is RobotsUnreachable.ALLOW,
         longest_request_s=3 * settings.timeout,
         own_hosts=settings.own_host,
+        shared_connections=_shared_connections(settings),
         pace=tuple(PacePromise(rule.host, rule.delay, rule.connections) for rule in settings.pace),
     )
+
+
+def _shared_connections(settings: Settings) -> int:
+    """Return how many requests may be in flight to a domain while others have work; 0: any number."""
+    if settings.domain_share >= 100 or not settings.workers:  # as many workers as the machine has cores
+        return 0
+    return max(1, settings.connections * settings.workers * settings.domain_share // 100)

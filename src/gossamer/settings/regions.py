@@ -1,4 +1,4 @@
-"""From the texts of `--region` to rules. What is wrong with one is said in one line.
+"""From the texts of `--region` to rules. An error is one line.
 
 `use_regions` is the one place that sets the rules of a process: a crawl, a node or a reader calls it as soon as it
 knows the settings of its crawl, also if they have no rules.

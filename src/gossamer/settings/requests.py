@@ -91,6 +91,11 @@ class RequestSetting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Whether a secret is part of its requests."""
         return self.auth is not None or any(isinstance(value, SecretSource) for value in self.headers.values())
 
+    @property
+    def identifies(self) -> bool:
+        """Whether requests say who sends them."""
+        return self.has_secrets or self.cookies or bool(self.cert_file)
+
 
 def with_absolute_paths(tables: Any) -> Any:  # noqa: ANN401 - not checked yet
     """Return the tables of a file with the paths in them absolute: a crawl may be continued from elsewhere."""
@@ -136,7 +141,7 @@ def explained_request(message: str) -> str:
 
 
 def check_requests(rules: Sequence[RequestSetting], insecure: Sequence[str], proxy: str) -> None:
-    """Refuse rules that cannot be followed, and what does not name hosts or a proxy."""
+    """Refuse rules that cannot be followed, or that do not name hosts or a proxy."""
     _check_insecure(insecure)
     if fault := proxy_fault(proxy):
         raise UsageError(fault)
@@ -152,7 +157,7 @@ def check_requests(rules: Sequence[RequestSetting], insecure: Sequence[str], pro
 
 
 def _check_insecure(patterns: Sequence[str]) -> None:
-    """Refuse what does not name hosts: certificates are never left unchecked for all of them."""
+    """Refuse values that do not name hosts: certificates are never left unchecked for all of them."""
     for pattern in patterns:
         normal = normal_pattern(pattern)
         if normal is None:

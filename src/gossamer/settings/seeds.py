@@ -63,7 +63,7 @@ def seed_from(text: str, where: str) -> Seed:
 
 
 def identified(seeds: Sequence[Seed]) -> list[Seed]:
-    """Return seeds with the ids that they have in this crawl: those of its regions, which were not known before."""
+    """Return seeds with the ids that they have in this crawl: its key and its regions were not known before."""
     return [replace(seed, link=link_to(seed.link.url)) for seed in seeds]
 
 

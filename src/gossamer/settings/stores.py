@@ -76,7 +76,7 @@ def masked_store(text: str) -> str:
 
 
 def check_stores(stores: Sequence[str]) -> None:
-    """Refuse what is no store, and two stores of one kind."""
+    """Refuse a value that is not a store, and two stores of one kind."""
     for store in stores:
         scheme = scheme_of(store)
         if scheme == S3:
@@ -124,7 +124,7 @@ def _path_and_fault(url: str) -> tuple[str, str]:
 
 
 def check_catalogs(catalogs: Sequence[str]) -> None:
-    """Refuse what is no catalog, and one that is named twice."""
+    """Refuse a value that is not a catalog, and one that is named twice."""
     for catalog in catalogs:
         if fault := _catalog_fault(catalog):
             expected = _CATALOG_EXPECTED.get(scheme_of(catalog), _ANY_CATALOG_EXPECTED)
@@ -176,7 +176,7 @@ def _catalog_place(catalog: str) -> str:
 
 
 def check_feeds(feeds: Sequence[str], stores: Sequence[str], option: str = "feed") -> None:
-    """Refuse what is no topic for documents, and one that is named twice."""
+    """Refuse a value that is not a topic for documents, and one that is named twice."""
     for feed in feeds:
         if fault := _feed_fault(feed, stores):
             raise UsageError(f"{option} = {masked_store(feed)!r}: {fault}; expected kafka://broker:port,…/topic")

@@ -55,8 +55,6 @@ class Death(Struct, frozen=True):
 
 
 class ChaosReport(Struct):
-    """The result of the rounds."""
-
     crawls: int = 0
     deaths: int = 0
     pages: int = 0
@@ -65,7 +63,6 @@ class ChaosReport(Struct):
     problems: list[str] = []
 
     def render(self) -> str:
-        """Return the report for people."""
         verdict = "nothing lost, nothing doubled, always polite" if not self.problems else "PROBLEMS"
         lines = [
             f"{self.deaths} deaths over {self.crawls} crawls of {self.pages} pages in all: {verdict}",
@@ -89,7 +86,6 @@ def plan_of_deaths(rng: random.Random, count: int) -> list[Death]:
 
 
 def run_chaos(rounds: int, folder: Path, seed: int, emit: Callable[[str], None]) -> ChaosReport:
-    """Run that many rounds; return the result."""
     report = ChaosReport()
     rng = random.Random(seed)
     number = 0

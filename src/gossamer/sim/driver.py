@@ -1,6 +1,6 @@
 """Whole crawls in virtual time: the real engine over an imagined web, days in seconds.
 
-The driver fulfils the engine's contract (orders, look-ups, results) with a heap of things
+The driver fulfils the engine's contract (tasks, look-ups, results) with a heap of things
 that end at a time, and moves `now` from one to the next. Nothing sleeps and nothing is
 random, so a run is the same every time. About 60 µs per fetch.
 """
@@ -13,12 +13,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer.engine.crawl import Crawl
-from gossamer.model.records import Order, Outcome, Result
+from gossamer.model.records import FetchTask, Outcome, Result
 
 MAX_STEPS = 50_000_000
 
 
-class Answer(Struct, frozen=True):
+class ImaginedAnswer(Struct, frozen=True):
     """What a server does: how long until the request is on the wire, until the end, and the result."""
 
     sent_after_s: float
@@ -29,7 +29,7 @@ class Answer(Struct, frozen=True):
 class ImaginedWeb(Protocol):
     """The servers and the names of a scenario."""
 
-    def answer(self, order: Order, now: float) -> Answer:
+    def answer(self, task: FetchTask, now: float) -> ImaginedAnswer:
         """Return the answer to a request."""
         ...
 
@@ -38,9 +38,7 @@ class ImaginedWeb(Protocol):
         ...
 
 
-class Request(Struct, frozen=True):
-    """A request as its server saw it."""
-
+class ImaginedRequest(Struct, frozen=True):
     at: float
     host: str
     url: str
@@ -57,12 +55,12 @@ class VirtualDriver:
         self.now = started_at
         self._steps = 0
         self._pending: list[tuple[float, int, str, Result | None]] = []
-        self.requests: list[Request] = []
+        self.requests: list[ImaginedRequest] = []
 
     def run(self, *, until: float = float("inf"), max_wait_s: float = 300.0) -> str:
         """Crawl until nothing is left or the time is up; return why it ended."""
         while self.now < until:
-            self._place_orders()
+            self._place_tasks()
             over = self._crawl.why_over(self.now, max_wait_s)
             if over is not None:
                 return over
@@ -70,16 +68,19 @@ class VirtualDriver:
                 return "stuck"
         return "time"
 
-    def _place_orders(self) -> None:
-        for order in self._crawl.orders(self.now):
-            answer = self._web.answer(order, self.now)
+    def _place_tasks(self) -> None:
+        for task in self._crawl.tasks(self.now):
+            answer = self._web.answer(task, self.now)
+            if 0 < task.limit_s < answer.done_after_s:
+                late = Result(task.id, Outcome.TIMEOUT, address=answer.result.address)
+                answer = ImaginedAnswer(answer.sent_after_s, task.limit_s, late)
             answer.result.sent_at = self.now + answer.sent_after_s
             answer.result.finished_at = self.now + answer.done_after_s
             answer.result.requests_sent = answer.result.requests_sent or 1
-            self.requests.append(Request(answer.result.sent_at, order.host, order.url, answer.result.finished_at))
+            self.requests.append(ImaginedRequest(answer.result.sent_at, task.host, task.url, answer.result.finished_at))
             self._push(answer.result.finished_at, "", answer.result)
-            if order.report_sent:
-                self._push(answer.result.sent_at, f"sent {order.id}", None)
+            if task.report_sent:
+                self._push(answer.result.sent_at, f"sent {task.id}", None)
         for host in self._crawl.take_resolves():
             self._push(self.now + self._dns_s, host, None)
 

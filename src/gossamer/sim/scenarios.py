@@ -20,16 +20,16 @@ from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import Event
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.model.state import SeedRecord
 from gossamer.ports import Ledger
-from gossamer.sim.driver import Answer, VirtualDriver
+from gossamer.sim.driver import ImaginedAnswer, VirtualDriver
 
 TOKEN = "gossamer"  # noqa: S105 - the robots token
 START = 1_700_000_000.0
 
 
-def _as_usual(_order: Order, _now: float) -> Result | None:
+def _as_usual(_task: FetchTask, _now: float) -> Result | None:
     return None
 
 
@@ -47,7 +47,7 @@ class ImaginedHost(Struct):
     fanout: int = 5
     address: str = "127.0.0.1"
     sent_after_s: float | None = None  # until a request is on the wire; None: half the latency
-    says: Callable[[Order, float], Result | None] = _as_usual
+    says: Callable[[FetchTask, float], Result | None] = _as_usual
 
 
 class ImaginedSites(Struct):
@@ -56,34 +56,32 @@ class ImaginedSites(Struct):
     hosts: dict[str, ImaginedHost] = field(default_factory=dict)
 
     def resolve(self, host: str) -> tuple[tuple[str, ...], Outcome]:
-        """Return the host's address."""
         known = self.hosts.get(host)
         return ((known.address,), Outcome.OK) if known else ((), Outcome.DNS_NOT_FOUND)
 
-    def answer(self, order: Order, now: float) -> Answer:
-        """Return the answer to a request."""
-        host = self.hosts[order.host]
-        result = host.says(order, now)
-        if result is None and order.kind is OrderKind.ROBOTS:
-            result = Result(order.id, _outcome(host.robots_status), status=host.robots_status, robots=host.robots)
+    def answer(self, task: FetchTask, now: float) -> ImaginedAnswer:
+        host = self.hosts[task.host]
+        result = host.says(task, now)
+        if result is None and task.kind is FetchKind.ROBOTS:
+            result = Result(task.id, _outcome(host.robots_status), status=host.robots_status, robots=host.robots)
         elif result is None:
-            result = self._page(order, host, now)
+            result = self._page(task, host, now)
         sent_after_s = host.latency_s / 2 if host.sent_after_s is None else host.sent_after_s
-        return Answer(sent_after_s, host.latency_s, result)
+        return ImaginedAnswer(sent_after_s, host.latency_s, result)
 
-    def _page(self, order: Order, host: ImaginedHost, now: float) -> Result:
-        status = host.status(order.url, now)
-        result = Result(order.id, _outcome(status), status=status, content_type="text/html", content_bytes=1000)
+    def _page(self, task: FetchTask, host: ImaginedHost, now: float) -> Result:
+        status = host.status(task.url, now)
+        result = Result(task.id, _outcome(status), status=status, content_type="text/html", content_bytes=1000)
         result.wire_bytes = 1000
-        result.content_hash = xxh3_128_digest(order.url.encode())  # every page has new content
+        result.content_hash = xxh3_128_digest(task.url.encode())  # every page has new content
         if status != 200:
             result.retry_after_s = host.retry_after_s
             result.redirect_to = host.redirects_to if status == 302 else ""
             return result
-        number = int(order.url.rpartition("/")[2] or 0)
+        number = int(task.url.rpartition("/")[2] or 0)
         first = number * host.fanout + 1
         hrefs = [f"/{n}" for n in range(first, min(first + host.fanout, host.pages))]
-        result.links = links_from(order.url, [*hrefs, *(host.cross_links if number == 0 else ())])
+        result.links = links_from(task.url, [*hrefs, *(host.cross_links if number == 0 else ())])
         return result
 
 
@@ -128,7 +126,6 @@ class Scenario(Struct):
         return Crawl(self.rules, Frontier(self.limits, pace, how, TOKEN), intake, self.ledger, emitter)
 
     def prepare(self) -> tuple[Crawl, VirtualDriver]:
-        """Return the crawl with its seeds queued, and its driver."""
         crawl = self.engine()
         crawl.restore(self.started_at, was_clean=self.was_clean)
         links = [link_to(seed) for seed in self.seeds]
@@ -138,7 +135,6 @@ class Scenario(Struct):
         return crawl, VirtualDriver(crawl, self.web, self.started_at)
 
     def run(self, *, max_wait_s: float = 300.0) -> tuple[str, Crawl, VirtualDriver]:
-        """Run the crawl to its end."""
         crawl, driver = self.prepare()
         return driver.run(max_wait_s=max_wait_s), crawl, driver
 

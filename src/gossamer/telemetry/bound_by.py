@@ -4,6 +4,7 @@ The first that applies:
 
     paused        by the operator, or because a store is away
     nothing_left  what is queued is in flight, or the page limit is reached with what is in flight
+    retries       what is queued besides what is in flight waits to be tried again
     cpu           an event loop uses nine tenths of a core, so that everything else waits for it
     disk, ledger  commits take most of the time, because of the archive or of the ledger
     dns           names are being looked up on at least half of the connections, and no more are free
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gossamer.model.figures import BoundBy, ParkedHost, Resource, RunState
+from gossamer.model.figures import BoundBy, NextRetry, ParkedHost, Resource, RunState
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, printable
 
 BUSY_SHARE = 0.9
@@ -37,6 +38,9 @@ class Load(Struct, frozen=True, kw_only=True):
     hosts: dict[str, int] = {}  # by state, see `core.workbench`: the mean of some seconds, as they change it often
     next_parked: ParkedHost | None = None  # the parked host that may be contacted first
     next_parked_in_s: float = 0.0
+    retried: int = 0  # URLs that wait to be tried again
+    next_retry: NextRetry | None = None  # the first of them
+    next_retry_in_s: float = 0.0
     next_due_in_s: float | None = None  # until known pages are due again; None: they are not fetched again
     core_share: dict[str, float] = {}
     commit_s: float = 0.0  # of all commits so far; like the next
@@ -58,7 +62,7 @@ class LoadLimits(Struct, frozen=True):
 
 def bound_by(before: Load, now: Load) -> BoundBy | None:
     """Return what binds the crawl; None if it has just begun, or if nothing does."""
-    for judge in (_paused, _nothing_left):
+    for judge in (_paused, _nothing_left, _retries):
         if (found := judge(now)) is not None:
             return found
     if (found := _cpu(now) or _commits(before, now) or _dns(now) or _all_connections(now)) is not None:
@@ -84,6 +88,17 @@ def _nothing_left(now: Load) -> BoundBy | None:
         return BoundBy(Resource.NOTHING_LEFT, f"everything new was fetched; the next host is due {when}")
     text = f"no URL is queued besides {count(now.in_flight)} in flight" if now.in_flight else "no URL is queued"
     return BoundBy(Resource.NOTHING_LEFT, text)
+
+
+def _retries(now: Load) -> BoundBy | None:
+    if now.next_retry is None or now.next_retry_in_s < 0 or now.retried < now.queued - now.in_flight:
+        return None
+    wait = duration(now.next_retry_in_s)
+    path, mark, _ = now.next_retry.url.partition("?")
+    url = printable(path + mark + ("…" if mark else ""), 200)
+    if now.retried == 1:
+        return BoundBy(Resource.RETRIES, f"1 URL waits {wait} for its retry: {url}")
+    return BoundBy(Resource.RETRIES, f"{plural(now.retried, 'URL')} wait for their retries, the first {wait}: {url}")
 
 
 def _cpu(now: Load) -> BoundBy | None:

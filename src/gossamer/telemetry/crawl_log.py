@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gossamer.model.errors import DiskFullError
-from gossamer.model.records import Order, OrderKind, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord
+from gossamer.model.records import FetchKind, FetchTask, Outcome, QueuedUrl, Result, Source, UrlId, UrlRecord
 
 FILE_NAME = "crawl.log"
 _MAX_PATH = 50  # letters; Heritrix writes a number before longer ones
@@ -42,7 +42,7 @@ _OTHER_CODE = -8
 
 
 class CrawlLog:
-    """Appends lines to `crawl.log` in the crawl folder. See `gossamer.ports.fetch_log.FetchLog`."""
+    """Appends lines to `crawl.log` in the crawl folder. See `gossamer.ports.FetchLog`."""
 
     def __init__(
         self, path: Path, look_up: Callable[[UrlId], UrlRecord | None], mask: Callable[[str], str] | None = None
@@ -58,12 +58,11 @@ class CrawlLog:
         """Open the file; lines are added to those of earlier runs."""
         self._file = self._path.open("ab", buffering=0)
 
-    def record(self, order: Order, url: QueuedUrl | None, result: Result, now: float) -> None:
-        """Record a fetch."""
+    def record(self, task: FetchTask, url: QueuedUrl | None, result: Result, now: float) -> None:
         if result.outcome is Outcome.WORKER_LOST:  # returned to the queue: not ended
             return
         found_on, path = ("", "P") if url is None else self._origin(url)
-        began = result.sent_at or order.ordered_at
+        began = result.sent_at or task.issued_at
         digest = f"sha1:{b32encode(result.payload_digest).decode()}" if result.payload_digest else "-"
         notes = "" if result.outcome is Outcome.OK else result.outcome.value
         if result.duplicate_of:
@@ -72,7 +71,7 @@ class CrawlLog:
             _moment(now),
             f"{result.status or _CODES.get(result.outcome, _OTHER_CODE):>5}",
             f"{result.wire_bytes:>10}",
-            self._shown(order.url),
+            self._shown(task.url),
             path or "-",
             self._shown(found_on) or "-",
             result.content_type or "unknown",
@@ -80,7 +79,7 @@ class CrawlLog:
             f"{_stamp(began)}+{max(0, round(1000 * (result.finished_at - began)))}",
             digest,
             "-",
-            notes + (f",{order.attempt}t" if order.attempt else "") or "-",
+            notes + (f",{task.attempt}t" if task.attempt else "") or "-",
         )
         self._lines.append(" ".join(fields))
 
@@ -90,7 +89,7 @@ class CrawlLog:
     def _origin(self, url: QueuedUrl) -> tuple[str, str]:
         """Return the URL of the page that a URL was found on, and the path from its seed."""
         if url.source is Source.SEED or not url.parent:
-            return "", "M" * (url.kind is OrderKind.SITEMAP)
+            return "", "M" * (url.kind is FetchKind.SITEMAP)
         found_on, path = self._trace(url.parent)
         return found_on, (path + _letter(url))[-_MAX_PATH:]
 
@@ -137,5 +136,5 @@ def _stamp(seconds: float) -> str:
 
 
 def _letter(found: QueuedUrl | UrlRecord) -> str:
-    is_embedded = found.kind is OrderKind.REQUISITE and found.source is Source.LINK
+    is_embedded = found.kind is FetchKind.REQUISITE and found.source is Source.LINK
     return _EMBEDDED if is_embedded else _LETTERS[found.source]

@@ -18,6 +18,7 @@ import msgspec
 
 from gossamer.model.errors import DiskFullError
 from gossamer.model.events import Event, EventName
+from gossamer.telemetry.event_lines import bounded_lines
 
 if TYPE_CHECKING:
     from gossamer.telemetry.crawl_log import CrawlLog
@@ -43,8 +44,13 @@ class EventLog:
         self._written = 0
 
     def open(self) -> None:
-        """Create the file."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        """Create the file. Names sort as the runs came, also if the clock was set back between them."""
+        folder = self._path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        last = max((path.stem for path in folder.glob("*.jsonl")), default="")
+        if last >= self._path.stem:
+            began, _, number = last.partition("_")
+            self._path = folder / f"{began}_{int(number or 0) + 1:04}.jsonl"
         self._file = self._path.open("ab", buffering=0)
 
     def emit(self, event: Event) -> None:
@@ -98,12 +104,10 @@ class Logs:
         self._all = (events,) if crawl_log is None else (events, crawl_log)
 
     def open(self) -> None:
-        """Open the files."""
         for log in self._all:
             log.open()
 
     def emit(self, event: Event) -> None:
-        """Record an event."""
         self._events.emit(event)
 
     def flush(self) -> None:
@@ -125,7 +129,7 @@ def read_events(folder: Path) -> Iterator[Event]:
     """Yield all events of a crawl, file by file; lines that a kill tore are skipped."""
     for path in sorted(folder.glob("*.jsonl")):
         with path.open("rb") as file:
-            for line in file:
+            for line in bounded_lines(file):
                 try:
                     yield _decode(line)
                 except msgspec.DecodeError:

@@ -29,7 +29,7 @@ _TOP = 11  # hosts that take longest, one more than can be slow
 _SLOW_S = 60.0
 _SLOW_FACTOR = 2.0  # slow hosts take this much longer than the slowest of the others
 KNOWN_NOW = "(of what is known now)"
-_BOUNDS_S = [_FIRST_S * _STEP**place for place in range(_CLASSES)]
+_BOUNDS_S = [_FIRST_S * _STEP**index for index in range(_CLASSES)]
 
 
 class ForecastLimits(Struct, frozen=True):
@@ -38,6 +38,7 @@ class ForecastLimits(Struct, frozen=True):
     pages_left: int | None = None  # until `--max-pages`
     seconds_left: float | None = None  # until `--max-time`
     pages_per_fetch: float = 1.0
+    requests_per_url: float = 1.0  # with its retries
     max_fetches_per_s: float | None = None  # if something else than politeness binds it
 
 
@@ -52,13 +53,21 @@ class Forecaster:
         self._ended_speed = [0.0] * _CLASSES
         self._longest: list[tuple[float, str, int, float]] = []  # a heap: seconds, name, URLs, interval
         self.urls = 0
+        self.requests = 0.0  # for these
+        self.retried_urls = 0  # of these, that wait to be tried again
+        self.over_budget_urls = 0  # that are not fetched
         self.parked_urls = 0  # of hosts that wait for longer than the crawl does
         self.parked_hosts = 0
         self.unknown_urls = 0  # of hosts that are not in memory
         self.min_s = 0.0  # that everything takes, since hosts share an address or a domain with a delay of its own
 
-    def add(self, name: str, urls: int, interval_s: float, wait_s: float) -> None:
-        """Add a host."""
+    def add(
+        self, name: str, urls: int, interval_s: float, wait_s: float, *, more_requests: float = 0.0, last_s: float = 0.0
+    ) -> None:
+        """Add a host: its URLs, the time between two requests, and before the first.
+
+        It takes `more_requests` than one for each URL, and at least until `last_s`.
+        """
         if wait_s > self._max_wait_s:
             self.parked_urls += urls
             self.parked_hosts += 1
@@ -66,7 +75,9 @@ class Forecaster:
         interval_s = min(max(interval_s, _MIN_INTERVAL_S), _MAX_S)
         wait_s = min(wait_s, _MAX_S)
         self.urls += urls
-        end_s = wait_s + (urls - 1) * interval_s
+        requests = urls + more_requests
+        self.requests += requests
+        end_s = wait_s + (requests - 1) * interval_s
         begin = _class_of(wait_s)
         end = _class_of(end_s)
         speed = 1 / interval_s
@@ -74,6 +85,7 @@ class Forecaster:
         self._speed[begin] += speed
         self._end[end] += end_s * speed
         self._ended_speed[end] += speed
+        end_s = max(end_s, last_s)  # a few retries do not matter for when most is done
         if len(self._longest) < _TOP:
             heapq.heappush(self._longest, (end_s, name, urls, interval_s))
         elif end_s > self._longest[0][0]:
@@ -87,7 +99,7 @@ class Forecaster:
 
     def seconds_for(self, requests: float) -> float | None:
         """Return when this many requests are made; None if fewer are queued."""
-        if requests > self.urls:
+        if requests > self.requests:
             return None
         before_s = made_before = 0.0
         for at_s, made in self._made_by():
@@ -99,11 +111,11 @@ class Forecaster:
         return None
 
     def forecast(self, limits: ForecastLimits, age_s: float = 0.0) -> Forecast:
-        """Return the forecast, some time after the hosts and the limits were looked at."""
+        """Return the forecast, some time after the hosts and the limits were read."""
         hosts = sorted(self._longest, reverse=True)
         slow = hosts[: _slow_count([each[0] for each in hosts])]
         rest = hosts[len(slow) :]
-        at_rate_s = max(self.min_s, self.urls / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0)
+        at_rate_s = max(self.min_s, self.requests / limits.max_fetches_per_s if limits.max_fetches_per_s else 0.0)
         rest_s = max(0.0, max(rest[0][0] if rest else 0.0, at_rate_s) - age_s)
         whole_s = max(hosts[0][0] if hosts else 0.0, at_rate_s)
         slow_hosts = [
@@ -126,8 +138,15 @@ class Forecaster:
     def _text(self, end_s: float, limit: str, rest_s: float, slow: list[SlowHost]) -> str:
         parked = _not_counted(self.parked_urls, "of parked hosts")
         parked += _not_counted(self.unknown_urls, "of hosts that are not in memory")
+        if self.over_budget_urls:
+            parked += f"; {agreeing(self.over_budget_urls, 'URL')} over budget and not fetched"
         if not self.urls:
-            return f"nothing is queued{parked}"
+            left_out = self.over_budget_urls or self.parked_urls or self.unknown_urls
+            return f"nothing is {'to be fetched' if left_out else 'queued'}{parked}"
+        if self.retried_urls == self.urls:
+            each = "it fails" if self.urls == 1 else "they fail"
+            verb = agreeing(self.urls, "URL", "waits for its retry", "wait for their retries")
+            return f"{verb}: done in about {roughly(end_s)} if {each} again{parked}"
         if limit:
             return f"{limit} ends it in about {roughly(end_s)} {KNOWN_NOW}{parked}"
         if not slow:
@@ -153,8 +172,8 @@ def _class_of(seconds: float) -> int:
 def _slow_count(ends_s: list[float]) -> int:
     """Return how many of the hosts that take longest, the longest first, take much longer than the next."""
     gaps = [
-        (longer / max(shorter, 1.0), place + 1)
-        for place, (longer, shorter) in enumerate(pairwise(ends_s))
+        (longer / max(shorter, 1.0), index + 1)
+        for index, (longer, shorter) in enumerate(pairwise(ends_s))
         if longer >= _SLOW_S
     ]
     widest, number = max(gaps, default=(0.0, 0))

@@ -1,4 +1,4 @@
-"""What would a crawl take? Estimated before it begins, from its settings and what its seed hosts say. Pure.
+"""What would a crawl take? Estimated before it begins, from its settings and the answers of its seed hosts. Pure.
 
 What is known: the pace of each host, with its Crawl-delay, and the URLs that its sitemap lists. The rest is guessed:
 a host without a sitemap has as many pages as may be fetched, an answer takes 0.2 s, a page takes 20 kB on the disk. The
@@ -19,6 +19,7 @@ from gossamer.telemetry.text import agreeing, count, plural, printable, roughly,
 LATENCY_S = 0.2
 PAGE_DISK_BYTES = 20_000  # archive 15 kB (5 times compressed), ledger, index and events 5 kB
 PAGES_PER_CORE_S = 1000.0
+_HARDLY = 1.25
 
 
 class HostPlan(Struct, kw_only=True):
@@ -42,6 +43,7 @@ class PlanLimits(Struct, frozen=True):
     max_pages: int | None
     max_time_s: float | None
     max_pages_per_host: int | None
+    max_pages_per_domain: int | None
     workers: int
     connections: int
     memory_ceiling_bytes: int
@@ -57,20 +59,27 @@ class CrawlPlan(Struct, kw_only=True):
     requests: int  # made for this plan
     max_pages: int | None
     forecast: Forecast
+    longest_seconds: float | None  # if one host has all pages that no host lists; None: not known, or no longer
     disk_bytes: int | None  # None: pages are not limited, or no host can be crawled; like the next
     memory_bytes: int | None
     memory_ceiling_bytes: int
     guesses: list[str]
 
     def render(self) -> str:
-        """Return the plan for people."""
         width = min(40, max((len(host.name) for host in self.hosts), default=0))
         lines = [f"  {printable(host.name, 40):<{width}}  {_described(host)}" for host in self.hosts]
         if self.hosts_not_asked:
             lines.append(f"  and {plural(self.hosts_not_asked, 'more host')}, not asked")
         pages = f"for {plural(self.max_pages, 'page')} (--max-pages)" if self.max_pages else "without a limit of pages"
         seconds = self.forecast.seconds
-        time = "not known: no seed host can be crawled" if seconds is None else f"about {roughly(seconds)} {pages}"
+        if seconds is None:
+            is_any = any(host.is_crawled for host in self.hosts)
+            time = f"not known: {'hosts list no URLs' if is_any else 'no seed host can be crawled'}"
+        elif self.longest_seconds is None:
+            time = f"about {roughly(seconds)} {pages}"
+        else:
+            span = f"{roughly(seconds)} to {roughly(self.longest_seconds)}"
+            time = f"{span} {pages}, by how many of them are at the slowest host"
         disk = "not known" if self.disk_bytes is None else f"about {size(self.disk_bytes)}"
         memory = "not known" if self.memory_bytes is None else f"about {size(self.memory_bytes)}"
         rows = [
@@ -100,6 +109,7 @@ def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, re
         requests=requests,
         max_pages=pages,
         forecast=forecast,
+        longest_seconds=_longest_s(hosts, limits, forecast.seconds),
         disk_bytes=PAGE_DISK_BYTES * pages if pages is not None and crawled else None,
         memory_bytes=memory,
         memory_ceiling_bytes=limits.memory_ceiling_bytes,
@@ -108,13 +118,15 @@ def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, re
 
 
 def _forecast(hosts: Sequence[HostPlan], limits: PlanLimits) -> Forecast:
+    """Return the time if pages are spread over the hosts as well as they can be; none if there is no telling."""
     forecaster = Forecaster(float("inf"))
     for host in hosts:
-        urls = host.sitemap_urls if host.sitemap_urls and not host.sitemap_files else limits.max_pages or 0
-        if limits.max_pages_per_host is not None:
-            urls = min(urls, limits.max_pages_per_host)
-        if host.is_crawled and urls:
-            forecaster.add(host.name, urls + 1, max(host.delay_s, LATENCY_S / host.connections), 0.0)  # robots.txt
+        if not host.is_crawled:
+            continue
+        urls = _urls_of(host, limits)
+        if urls is None:
+            return Forecast(limits.max_time_s, text="") if limits.max_time_s is not None else Forecast()
+        forecaster.add(host.name, urls + 1, _interval_s(host), 0.0)  # robots.txt
     if not forecaster.urls:
         return Forecast()
     rate = PAGES_PER_CORE_S * max(1, limits.workers)
@@ -122,11 +134,38 @@ def _forecast(hosts: Sequence[HostPlan], limits: PlanLimits) -> Forecast:
     return forecaster.forecast(ends)
 
 
+def _longest_s(hosts: Sequence[HostPlan], limits: PlanLimits, seconds: float | None) -> float | None:
+    """Return the time if the host at which that takes longest has all the pages; None if it is hardly longer."""
+    ends = [
+        (urls + 1) * _interval_s(host)
+        for host in hosts
+        if host.is_crawled and not _is_listed(host) and (urls := _urls_of(host, limits)) is not None
+    ]
+    longest_s = min(max(ends, default=0.0), float("inf") if limits.max_time_s is None else limits.max_time_s)
+    return longest_s if seconds is not None and longest_s > _HARDLY * seconds else None
+
+
+def _is_listed(host: HostPlan) -> bool:
+    return bool(host.sitemap_urls) and not host.sitemap_files
+
+
+def _urls_of(host: HostPlan, limits: PlanLimits) -> int | None:
+    """Return how many URLs of a host there are, or as many as may be fetched; None if neither is known."""
+    bounds = [each for each in (limits.max_pages_per_host, limits.max_pages_per_domain) if each is not None]
+    known = host.sitemap_urls if _is_listed(host) else limits.max_pages
+    return min([*bounds, *([] if known is None else [known])], default=None)
+
+
+def _interval_s(host: HostPlan) -> float:
+    return max(host.delay_s, LATENCY_S / host.connections)
+
+
 def _guesses(hosts: Sequence[HostPlan], limits: PlanLimits, not_asked: int) -> list[str]:
     unlisted = sum(host.is_crawled and not host.sitemap_urls for host in hosts)
     guesses = []
     if unlisted:
         guesses.append(f"{agreeing(unlisted, 'host', 'lists', 'list')} no URLs: each counts as if it had enough pages")
+        guesses.append("URLs that are no pages, and retries, are not in the time")
     if any(host.sitemap_files for host in hosts):
         guesses.append("sitemaps beyond the first file of a host were not read: such hosts count likewise")
     if not_asked:

@@ -25,7 +25,7 @@ LOOK_INTERVAL_S = 1.0
 
 
 class Progress:
-    """Shows the figures of a crawl until it is cancelled, or told to end."""
+    """Shows the figures of a crawl until it is cancelled or ended."""
 
     def __init__(self, screen: Screen | TextIO | None = None, *, every_beat: bool = False) -> None:
         self.screen = screen if isinstance(screen, Screen) else Screen(screen or sys.stderr)
@@ -44,7 +44,7 @@ class Progress:
             self.end()
 
     def end(self) -> None:
-        """Remove the view for good: the crawl stops, and what follows must be readable."""
+        """Remove the view for good: the crawl is stopping, and further lines must be readable."""
         self._is_over = True
         self.screen.show([])
 
@@ -77,7 +77,6 @@ class Progress:
 
 
 def progress_line(figures: Figures) -> str:
-    """Return figures in one line."""
     from gossamer.telemetry.view import time_left
 
     totals = figures.totals

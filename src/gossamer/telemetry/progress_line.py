@@ -17,7 +17,7 @@ from typing import Self, TextIO, TypeVar
 from gossamer.telemetry.text import count, duration, raw_stream
 
 EVERY_S = 0.2
-_LOOK_EVERY = 16  # steps between two looks at the clock
+_CHECK_EVERY = 16  # steps between two readings of the clock
 _CLEAR = "\r\x1b[K"
 T = TypeVar("T")
 
@@ -66,11 +66,11 @@ class ProgressLine:
     def step(self) -> None:
         """Count one more."""
         self._done += 1
-        if self._done % _LOOK_EVERY == 0:
+        if self._done % _CHECK_EVERY == 0:
             self.show(self._done)
 
     def show(self, done: int) -> None:
-        """Show how much is done, unless that was shown a moment ago."""
+        """Show how much is done, at most five times per second."""
         self._done = done
         if not self._is_shown:
             return

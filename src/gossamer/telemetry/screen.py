@@ -37,7 +37,7 @@ class ViewLine(Struct, frozen=True):
 
 
 class Screen:
-    """Writes to a terminal, or plain lines to what is none."""
+    """Writes to a terminal, or plain lines to anything else."""
 
     def __init__(self, out: TextIO, size: Callable[[], os.terminal_size] | None = None) -> None:
         self._out = raw_stream(out)
@@ -67,7 +67,7 @@ class Screen:
                 self._write(self._back() + self._printed())
 
     def show(self, lines: Sequence[ViewLine]) -> None:
-        """Show a view instead of the last one; without lines there is none any more."""
+        """Replace the view; without lines it is removed."""
         with self._lock:
             self._has_view = bool(lines) and self.is_terminal
             back = self._back()
@@ -78,7 +78,7 @@ class Screen:
             self._write(f"{back}{printed}{view}{_CLEAR_BELOW}" if self.is_terminal else printed)
 
     def _back(self) -> str:
-        """Return the way to the beginning of the view, which is then no longer shown."""
+        """Return the control sequence to the beginning of the view, which counts as removed."""
         if not self._shown:
             return ""
         back = "\r" + _UP.format(len(self._shown))

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from gossamer.model.figures import Figures, RequisiteCounts, VisitCounts, requisite_counts, visit_counts
+from gossamer.model.figures import (
+    MAX_DEPTH,
+    MAX_LINKS_PER_PAGE,
+    NOFOLLOW,
+    TRUNCATED_PAGES,
+    Figures,
+    RequisiteCounts,
+    Totals,
+    VisitCounts,
+    requisite_counts,
+    visit_counts,
+)
+from gossamer.telemetry.figure_list import Place, labelled, rows_of
 from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
 
 SUMMARY_INDENT = 12  # columns before the values of a summary for people
@@ -37,6 +49,7 @@ class Summary(Struct, kw_only=True):
     html_share: float
     finished: str
     out: str
+    urls_over_budget: int = 0  # of those queued: their host or domain has as many pages as it may
     dead: int = 0
     loop_stall_p99_ms: float = 0.0  # the program blocked an event loop; of the process with the longest stalls
     loop_stall_max_ms: float = 0.0  # the longest one, which a percentile hides
@@ -58,13 +71,15 @@ class Summary(Struct, kw_only=True):
     unchecked_hosts: int = 0  # whose first page came with a certificate that was not checked (--insecure)
     requisites: RequisiteCounts | None = None  # what pages need to be shown (--requisites); None: there is none
     visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
+    run_fetches: int = 0  # of the last run
     fetch_cpu_ms_per_page: float = 0.0  # in the last run, while requests were made: a small crawl is mostly its start
     freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
     node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
+    cuts: dict[str, int] = {}  # links and pages that limits and rules left out, by rule
     domain_budgets: tuple[int, int] | None = None  # pages of the least and most important domain, if ranks scale it
+    more: dict[str, float] | UnsetType = UNSET  # figures that have a row of their own
 
     def render(self) -> str:
-        """Return the summary for people."""
         rows = [
             ("pages", f"{count(self.pages)}  ({self.pages_per_second:.1f}/s, {percent(self.html_share)} HTML)"),
             ("fetches", f"{count(self.fetches)}  ({plural(self.errors, 'error')}, {percent(self.error_rate)})"),
@@ -74,7 +89,8 @@ class Summary(Struct, kw_only=True):
             ),
             (
                 "URLs",
-                f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked",
+                f"{count(self.urls_seen)} known, {count(self.urls_queued)} queued, {count(self.urls_parked)} parked"
+                + (f", {count(self.urls_over_budget)} over budget" if self.urls_over_budget else ""),
             ),
             (
                 "forbidden",
@@ -88,6 +104,7 @@ class Summary(Struct, kw_only=True):
             ("volume", f"{size(self.bytes)} received"),
             ("time", f"{duration(self.seconds)}, {self.cpu_text()}"),
             ("memory", f"{size(self.peak_private_bytes)} private at most{self._ceiling()}"),
+            *rows_of(self.more),
             ("ended", self.ended_because),
         ]
         held = held_text(self.held, self.held_dropped)
@@ -97,6 +114,8 @@ class Summary(Struct, kw_only=True):
             rows.insert(2, ("again", visits_text(self.visits, self.freshness)))
         if self.spam_pages:
             rows.insert(6, ("spam", self._spam()))
+        if cuts := cuts_text(self.cuts):
+            rows.insert(5, ("left out", cuts))
         if held:
             rows.insert(5, ("held back", held))
         if self.evicted:
@@ -114,6 +133,7 @@ class Summary(Struct, kw_only=True):
         return [
             *([f"held back: {held}"] if held else []),
             *([f"evicted: {self._evicted()}"] if self.evicted else []),
+            *([f"left out: {cuts_text(self.cuts)}"] if not CUT_BY_LIMITS.isdisjoint(self.cuts) else []),
             *([f"requisites: {self._requisites_cut()}"] if self.requisites is not None and self.requisites.cut else []),
             *([f"spam: {self._spam()}"] if self.spam_hosts else []),
             *([f"hosts:{self._crowded().removeprefix(';')}"] if self.crowded_hosts else []),
@@ -157,6 +177,8 @@ class Summary(Struct, kw_only=True):
             return held_because(self.held, self.held_dropped)
         if self.finished == "exhausted" and self.evicted:
             return "nothing is queued any more, but URLs were left out"
+        if self.finished == "exhausted" and not CUT_BY_LIMITS.isdisjoint(self.cuts):
+            return CUT_BECAUSE
         reasons = REASONS if self.node_pages is None else SHARED_REASONS
         reason = reasons.get(self.finished, self.finished)
         if self.finished == "budgets" and self.domain_budgets is not None:
@@ -169,7 +191,7 @@ class Summary(Struct, kw_only=True):
 
 
 def visits_text(visits: VisitCounts, freshness: float | None) -> str:
-    """Return for people what visits of known URLs found, and how fresh the copies are."""
+    """Return for people the results of visits to known URLs, and how fresh the copies are."""
     found = (
         f"{count(visits.changed)} changed, {count(visits.same)} the same ({count(visits.not_modified)} by 304), "
         f"{count(visits.gone)} gone, {count(visits.failed)} without an answer"
@@ -179,7 +201,7 @@ def visits_text(visits: VisitCounts, freshness: float | None) -> str:
 
 
 def requisites_text(counts: RequisiteCounts) -> str:
-    """Return for people what became of what pages need to be shown."""
+    """Return the counts of requisites for people."""
     parts = [
         f"{plural(counts.stored, 'requisite')} of pages stored ({size(counts.bytes)})",
         f"{count(counts.queued)} queued" if counts.queued else "",
@@ -192,7 +214,6 @@ def requisites_text(counts: RequisiteCounts) -> str:
 
 
 def summary_of(figures: Figures) -> Summary:
-    """Return the summary of a crawl."""
     totals = figures.totals
     return Summary(
         pages=totals.pages,
@@ -211,6 +232,7 @@ def summary_of(figures: Figures) -> Summary:
         urls_seen=totals.urls_seen,
         urls_queued=figures.urls_queued,
         urls_parked=figures.urls_parked,
+        urls_over_budget=figures.urls_over_budget,
         robots_disallowed=totals.robots_disallowed,
         duplicates=totals.duplicates,
         near_duplicates=totals.near_duplicates,
@@ -225,6 +247,7 @@ def summary_of(figures: Figures) -> Summary:
         commit_p99_ms=round(figures.commit_p99_ms, 1),
         hub_cpu_seconds=round(totals.cpu_seconds, 3),
         crawl_cpu_seconds=round(figures.crawl_cpu_seconds, 3),
+        run_fetches=totals.fetches - figures.fetches_before,
         fetch_cpu_ms_per_page=round(figures.fetch_cpu_ms_per_page, 3),
         worker_deaths=figures.worker_deaths,
         memory_ceiling_bytes=figures.memory_ceiling_bytes,
@@ -241,7 +264,9 @@ def summary_of(figures: Figures) -> Summary:
         visits=visit_counts(totals) if totals.visits or figures.revisits is not None else None,
         freshness=figures.revisits.freshness if figures.revisits is not None else None,
         node_pages=figures.node_pages,
+        cuts=cuts_of(totals),
         domain_budgets=figures.domain_budgets,
+        more=labelled(figures, Place.SUMMARY),
     )
 
 
@@ -253,9 +278,34 @@ def held_text(held: Mapping[str, int], dropped: int) -> str:
     return "; ".join(parts)
 
 
+def cuts_of(totals: Totals) -> dict[str, int]:
+    """Return how many links and pages limits and rules left out."""
+    return totals.cuts | ({"rules": totals.excluded} if totals.excluded else {})
+
+
+def cuts_text(cuts: Mapping[str, int]) -> str:
+    """Return what limits and rules left out, in one line; empty if that is nothing."""
+    return "; ".join(_cut_text(rule, cuts) for rule in CUT_BY if cuts.get(rule))
+
+
+def _cut_text(rule: str, cuts: Mapping[str, int]) -> str:
+    pages = f" on {plural(cuts[f'{rule}_pages'], 'page')}" if cuts.get(f"{rule}_pages") else ""
+    return f"{plural(cuts[rule], 'page' if rule.endswith('_pages') else 'link')}{pages} {CUT_BY[rule]}"
+
+
+CUT_BY = {
+    MAX_DEPTH: "deeper than --max-depth, known ones among them",
+    MAX_LINKS_PER_PAGE: "beyond --max-links-per-page",
+    NOFOLLOW: "with nofollow",
+    TRUNCATED_PAGES: "incomplete (--max-bytes, a time limit, a connection that broke)",
+    "rules": "refused by rules, some of them often",
+}
+CUT_BY_LIMITS = frozenset({MAX_DEPTH, MAX_LINKS_PER_PAGE, TRUNCATED_PAGES})
+CUT_BECAUSE = "everything within the limits was fetched ('gossamer missing' lists what they left out)"
 HELD_BY = {
     "first_pass": "first pass",
     "calendar": "calendar rule (dates without new content)",
+    "hosts_per_domain": "number of hosts that a domain may have (--max-hosts-per-domain)",
     "link_backlog": "length of their page or sitemap (resume queues them)",
     "max_hosts_per_address": "number of new hosts that pages at one address may lead to (--max-hosts-per-address)",
     "quarantine": "quarantine of traps ('gossamer traps' shows them)",
@@ -280,7 +330,7 @@ REASONS = {
     "parked": "what is left is parked; resume continues with it",
     "signal": "stopped by a signal; resume continues",
     "stopped": "stopped by the operator; resume continues",
-    "left": "the node was told to leave; the others continue",
+    "left": "the node has left on request; the others continue",
     "failed": "stopped by an error; resume continues",
     "running": "the crawl is running",
     "interrupted": "its process was killed; resume continues",

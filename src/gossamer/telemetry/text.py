@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
@@ -50,7 +50,6 @@ def agreeing(number: float, noun: str, one: str = "is", many: str = "are") -> st
 
 
 def waiting_for(label: str, waiting: Waiting) -> str:
-    """Return what waits for a node with a label."""
     shards = plural(waiting.shards, "shard")
     verb = "waits" if waiting.urls == 1 else "wait"
     return f"{plural(waiting.urls, 'URL')} in {shards} {verb} for a node with label {label}"
@@ -65,7 +64,6 @@ def released(quarantines: Sequence[Quarantine]) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent."""
     return f"{100 * share:.1f} %"
 
 
@@ -145,10 +143,10 @@ class SafeStream:
 
     def __init__(self, raw: TextIO) -> None:
         self.raw = raw
+        self.mask: Callable[[str], str] = str
 
     def write(self, text: str) -> int:
-        """Write a text."""
-        return self.raw.write(safe(text))
+        return self.raw.write(safe(self.mask(text)))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything else is the stream's
         return getattr(self.raw, name)
@@ -166,6 +164,25 @@ def safe_output() -> Iterator[None]:
     finally:
         sys.stdout = out
         sys.stderr = err
+
+
+def mask_output(mask: Callable[[str], str]) -> None:
+    """Mask what this process prints from now on, line by line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, SafeStream):
+            stream.mask = mask
+
+
+def as_printed(text: str) -> str:
+    """Return a safe text as standard output would print it: masked, if output is."""
+    return sys.stdout.mask(text) if isinstance(sys.stdout, SafeStream) else text
+
+
+def masked_output(line: bytes) -> bytes:
+    """Return a line for a file, masked as what is printed."""
+    if not isinstance(sys.stdout, SafeStream) or sys.stdout.mask is str:
+        return line
+    return sys.stdout.mask(line.decode()).encode()
 
 
 def raw_stream(stream: TextIO) -> TextIO:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.model.events import Event
+from gossamer.telemetry.event_lines import bounded_lines
 
 _decode = msgspec.json.Decoder(Event).decode
 
@@ -29,7 +30,7 @@ def unplaced_records(folder: Path) -> set[UnplacedRecord]:
     found = set()
     for path in folder.glob("*.jsonl"):
         with path.open("rb") as lines:
-            for line in lines:
+            for line in bounded_lines(lines):
                 if b'"file":' not in line:
                     continue
                 try:

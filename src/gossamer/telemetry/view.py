@@ -121,8 +121,10 @@ def _queue(figures: Figures, room: int) -> list[str]:
     hosts = {state: figures.hosts.get(state, 0) for state in ("ready", "waiting", "parked")}
     if room < NARROW:
         hosts = {state: number for state, number in hosts.items() if number}
+    parts = {"over budget": figures.urls_over_budget, "to be retried": figures.urls_retried}
+    of_these = ", ".join(f"{count(number)} {what}" for what, number in parts.items() if number)
     return [
-        f"{count(figures.urls_queued)} queued",
+        f"{count(figures.urls_queued)} queued" + (f" ({of_these})" if of_these else ""),
         f"hosts: {', '.join(f'{count(number)} {state}' for state, number in hosts.items()) or 'none'}",
         f"{count(figures.in_flight)} in flight",
         plural(figures.totals.unique_domains, "domain"),

@@ -1,1 +1,1 @@
-"""Do ledger, archive, index, stores and catalogs agree, and how are they mended? Used by `gossamer verify`."""
+"""Do ledger, archive, index, stores and catalogs agree, and how are they mended? Begin with `checks`."""

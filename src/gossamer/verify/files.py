@@ -12,15 +12,26 @@ from pathlib import Path
 from gossamer.archive.digests import sha1
 from gossamer.archive.files import file_name, host_folder
 from gossamer.core.url.forms import host_of
-from gossamer.model.records import OrderKind, Outcome, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, Outcome, UrlRecord, UrlState
 from gossamer.ports import Catalog
-from gossamer.verify.index import ReportProblem
+from gossamer.reading.view import CrawlView
+from gossamer.verify.agreement import Agreement, OnBytes, ReportProblem
 
 _HASH_BYTES = 16
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
-def check_files(files: Path, ledger: Catalog, report: ReportProblem) -> int:
+def find(crawl: CrawlView, found: Agreement, _on_bytes: OnBytes) -> None:
+    """Compare the plain files of one folder. See `gossamer.verify.agreement.Check`."""
+    if "files" not in crawl.settings.store:
+        return
+    if "" not in crawl.folders.found:
+        found.notes.append("plain files are not compared: they are in the folders of several nodes")
+    elif not crawl.is_running:
+        found.plain_files = _check_files(crawl.folders.found[""].files, crawl.ledger, found.add_problem)
+
+
+def _check_files(files: Path, ledger: Catalog, report: ReportProblem) -> int:
     """Compare the folder of plain files with the catalog; return how many files there are."""
     count = 0
     folders: set[str] = set()
@@ -37,7 +48,7 @@ def check_files(files: Path, ledger: Catalog, report: ReportProblem) -> int:
 
 
 def _has_file(row: UrlRecord) -> bool:
-    return row.state is UrlState.DONE and row.kind is OrderKind.PAGE and row.outcome in _PAGES
+    return row.state is UrlState.DONE and row.kind is FetchKind.PAGE and row.outcome in _PAGES
 
 
 def _check_folder(folder: Path, pages: dict[str, UrlRecord], report: ReportProblem) -> int:

@@ -23,10 +23,10 @@ from gossamer.archive.cdxj import (
 from gossamer.archive.recovery import recover
 from gossamer.archive.verify import index_fingerprints
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.ports import Catalog
+from gossamer.reading.archive_access import archive_files
+from gossamer.reading.folder import CrawlReader
 from gossamer.telemetry.text import plural
-
-ReportProblem = Callable[[str, str], None]
+from gossamer.verify.agreement import ReportProblem
 
 
 class IndexFiles:
@@ -37,11 +37,12 @@ class IndexFiles:
         self._found: list[tuple[str, dict[str, tuple[int, int]]]] = []
 
     def read(self, report: ReportProblem) -> None:
-        """Read every index file once."""
-        whole = self._folder / INDEX_NAME
-        parts = sorted((self._folder / PARTS_FOLDER).glob("*.cdxj"))
-        for path in ([whole] if whole.exists() else []) + parts:
-            fingerprints, is_sorted = index_fingerprints(path)
+        """Read every index file once: the whole one last, since a running crawl moves the lines of parts there."""
+        for path in [*sorted((self._folder / PARTS_FOLDER).glob("*.cdxj")), self._folder / INDEX_NAME]:
+            try:
+                fingerprints, is_sorted = index_fingerprints(path)
+            except FileNotFoundError:
+                continue
             self._found.append((path.name, fingerprints))
             if not is_sorted:
                 report(path.name, "is not sorted; --mend rebuilds it")
@@ -55,17 +56,20 @@ class IndexFiles:
             if (count, found_total) != (lines, total):
                 report(index, f"captures of {warc_name}: {count}, but it has {lines}, or others; --mend rebuilds it")
 
-    def report_unknown_files(self, report: ReportProblem) -> None:
-        """Report lines of files that were not compared."""
+    def report_unknown_files(self, report: ReportProblem, is_new: Callable[[str], bool]) -> None:
+        """Report lines of files that were not compared, unless they were finished since."""
         for index, prints in self._found:
             for warc_name, (count, _) in prints.items():
+                if is_new(warc_name):
+                    continue
                 report(index, f"captures of {warc_name}, which does not exist: {count}; --mend rebuilds it")
 
 
-def mend(folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles) -> list[str]:
-    """Cut torn tails off and rebuild the index; return what was done. The caller owns the folder."""
+def mend(crawl: CrawlReader) -> list[str]:
+    """Cut torn tails off and rebuild the index. See `gossamer.verify.agreement.Check`."""
     done = []
-    ends = ledger.archive_ends()
+    folder = crawl.folder
+    ends = crawl.ledger.archive_ends()
     for path in sorted(folder.archive.glob("*.warc.gz*")):
         committed = ends.get(path.name.removesuffix(".open"), 0)
         if path.stat().st_size < committed:
@@ -74,7 +78,7 @@ def mend(folder: CrawlFolder, ledger: Catalog, files: ArchiveFiles) -> list[str]
         tail = recover(path, committed)
         if tail.cut_bytes:
             done.append(f"{path.name}: cut {tail.cut_bytes} bytes off ({tail.problem})")
-    lines = _rebuild(folder, files)
+    lines = _rebuild(folder, archive_files(folder.archive, crawl.settings.store))
     done.append(f"index rebuilt: {plural(lines, 'capture')}")
     return done
 

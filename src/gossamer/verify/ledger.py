@@ -17,10 +17,10 @@ from xxhash import xxh3_64_intdigest
 from gossamer.core.ledger.tables import DUE, DUE_HOSTS
 from gossamer.core.url.forms import host_of
 from gossamer.model.errors import CorruptFolderError
-from gossamer.model.records import HostId, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, HostId, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.ports import Catalog
 from gossamer.telemetry.text import agreeing, plural
-from gossamer.verify.index import ReportProblem
+from gossamer.verify.agreement import ReportProblem
 
 _BATCH = 1000
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
@@ -83,8 +83,8 @@ def _count_rows(rows: Iterable[tuple[UrlId, UrlRecord]], counts: CatalogCounts) 
             counts.archived_rows += 1
         if row.state is UrlState.QUEUED:
             count.queued += 1
-            count.requisites += row.kind is OrderKind.REQUISITE
-        elif row.kind is OrderKind.PAGE and row.outcome in _PAGES:
+            count.requisites += row.kind is FetchKind.REQUISITE
+        elif row.kind is FetchKind.PAGE and row.outcome in _PAGES:
             count.pages += 1
         if row.revisit is not None and row.revisit.due_at and row.state is not UrlState.QUEUED:
             count.due += 1

@@ -18,6 +18,7 @@ way. Memory: one entry per list, and what `mend` does at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from enum import Enum
 from heapq import merge
 from itertools import groupby, islice
@@ -26,12 +27,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from gossamer.model.errors import CorruptFolderError
+from gossamer.backends.registry import open_page_store, page_store_in
+from gossamer.model.errors import CorruptFolderError, StoreUnavailableError
 from gossamer.ports import Ledger
 from gossamer.ports.page_store import PageInventory, StoredBody, StoredVisit, url_id_in, visit_name
-from gossamer.reading.archived_pages import ArchivedPages, StoredPage, stored_page
+from gossamer.reading.archive_access import archive_files
+from gossamer.reading.archived_pages import ArchivedPage, ArchivedPages, stored_page
+from gossamer.reading.folder import CrawlReader
+from gossamer.reading.node_folders import NODE_FILE
+from gossamer.reading.view import CrawlView
+from gossamer.settings.stores import masked_store
 from gossamer.telemetry.text import count, plural
-from gossamer.verify.index import ReportProblem
+from gossamer.verify.agreement import Agreement, OnBytes, ReportProblem
 
 _BATCH = 50
 _HASHES = 500  # of copies, in one query
@@ -54,7 +61,38 @@ class Finding(Struct, frozen=True):
     fault: Fault
     name: str  # of the visit
     url: str = ""
-    page: StoredPage | None = None
+    page: ArchivedPage | None = None
+
+
+def find(crawl: CrawlView, found: Agreement, _on_bytes: OnBytes) -> None:
+    """Compare the page store of a folder. See `gossamer.verify.agreement.Check`."""
+    assert isinstance(crawl, CrawlReader)
+    store = page_store_in(crawl.settings.store)
+    if not store:
+        return
+    with closing(open_page_store(store, is_patient=True)) as inventory:
+        try:
+            found.notes += _agreement(crawl, inventory, store).check(found.add_problem)
+        except StoreUnavailableError as error:
+            found.add_problem(masked_store(store), f"its pages were not compared: {error}")
+
+
+def mend(crawl: CrawlReader) -> list[str]:
+    """Mend the page store of a folder. See `gossamer.verify.agreement.Check`."""
+    store = page_store_in(crawl.settings.store)
+    if not store:
+        return []
+    pages = ArchivedPages(archive_files(crawl.folder.archive, crawl.settings.store), crawl.settings.max_bytes)
+    with closing(open_page_store(store, is_patient=True)) as inventory:
+        try:
+            return _agreement(crawl, inventory, store).mend(pages)
+        except StoreUnavailableError:
+            return []  # the check that follows says so
+
+
+def _agreement(crawl: CrawlReader, inventory: PageInventory, store: str) -> PageAgreement:
+    is_node = (crawl.folder.state / NODE_FILE).is_file()
+    return PageAgreement(inventory, crawl.ledger, masked_store(store).partition("?")[0], is_node=is_node)
 
 
 class PageAgreement:
@@ -148,14 +186,14 @@ class PageAgreement:
         known = self._store.first_visits(list(copies)) if copies else set()
         return [finding for content_hash, finding in copies.items() if content_hash not in known]
 
-    def _catalog(self) -> Iterator[StoredPage]:
+    def _catalog(self) -> Iterator[ArchivedPage]:
         for url_id, row in self._ledger.urls():
             page = stored_page(url_id, row, self._ledger)
             if page is not None:
                 yield page
 
     def _fault(
-        self, name: str, page: StoredPage | None, visit: StoredVisit | None, body: StoredBody | None
+        self, name: str, page: ArchivedPage | None, visit: StoredVisit | None, body: StoredBody | None
     ) -> Fault | None:
         if visit is None:
             return Fault.ORPHAN if page is None else Fault.LOST

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 from gossamer.backends.local import damage
-from gossamer.core.url.identity import host_id
 from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError, damage_of
 from gossamer.ports import Catalog
 from gossamer.reading.folder import CrawlReader
@@ -35,8 +34,8 @@ def _read_rows(ledger: Catalog) -> None:
     for _ in ledger.urls():
         pass
     for host in ledger.hosts():
-        ledger.read_queue(host_id(host.name), None, 1 << 30)
-        ledger.robots(host_id(host.name))
+        ledger.read_queue(ledger.host_id(host.name), None, 1 << 30)
+        ledger.robots(ledger.host_id(host.name))
     for _ in ledger.domains():
         pass
 

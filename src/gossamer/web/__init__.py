@@ -1,3 +1,1 @@
-"""The page of a crawl and its API: a process of its own that reads the crawl, and gives it commands. `server` is the
-entry point.
-"""
+"""The dashboard of a crawl and its API: a process that reads a crawl and gives it commands; begin at `server`."""

@@ -1,9 +1,9 @@
-"""The hosts of a crawl for its page: searched, sorted and cut into pages, and one of them in detail.
+"""The hosts of a crawl for its dashboard: searched, sorted and cut into pages, and one of them in detail.
 
 All hosts are read once, in one pass, and what they are searched and sorted by is copied: 160 bytes per host, so that a
 crawl of millions of hosts can be looked at beside it. Answers are drawn from that copy while it is fresh, and the rows
 that are shown are read anew. To decode and copy 100,000 hosts takes 0.2 s besides reading them, an order or a search
-10 ms. A part ends with a cursor, the place of its last row in the order, so that going on is right even if the copy was
+10 ms. A part ends with a cursor, the sort key of its last row, so that the next part is right even if the copy was
 renewed in between.
 """
 
@@ -25,7 +25,6 @@ from msgspec import Meta, Struct
 from gossamer.core.robots.answers import is_ban
 from gossamer.core.robots.rules import parse_robots
 from gossamer.core.url.forms import canonical, host_of
-from gossamer.core.url.identity import host_id
 from gossamer.model.errors import GossamerError
 from gossamer.model.records import HostRecord, RobotsRecord
 from gossamer.reading.host_states import HOST_STATES, host_state_of
@@ -34,8 +33,9 @@ from gossamer.reading.pace_view import pace_view
 from gossamer.reading.requests.host_requests import HostRequest, host_requests
 from gossamer.reading.view import CrawlView
 from gossamer.settings.identity import robots_token_of
-from gossamer.web.routes import MISSING, ApiError, Route
-from gossamer.web.source import FRESH_PER_PASS, Source
+from gossamer.web.live_crawl import FRESH_PER_PASS
+from gossamer.web.routes import MISSING, ApiError, ApiRoute
+from gossamer.web.source import CrawlSource
 
 MIN_FRESH_S = 2.0
 MAX_TEXT_CHARS = 60_000  # of a robots.txt
@@ -51,7 +51,7 @@ _SCORES: dict[str, Callable[[HostRecord], float]] = {
     "latency": lambda host: host.latency_s,
     "delay": lambda host: host.delay_s,
 }
-_Place: TypeAlias = tuple[float, str]
+_SortKey: TypeAlias = tuple[float, str]
 _CURSOR = r"^(-?[0-9]{1,15}(\.[0-9]{1,17})? [^ ]{1,300})?$"
 
 
@@ -152,7 +152,7 @@ class HostIndex:
     def __init__(self, hosts: Iterable[HostRecord], now: float, read_at: float) -> None:
         self.read_at = read_at
         self.names: list[str] = []
-        self._states = bytearray()  # places in `HOST_STATES`
+        self._states = bytearray()  # indexes in `HOST_STATES`
         self._scores = {sort: array("d") for sort in _SCORES}  # the highest first, so they are negative
         self._orders: dict[str, Sequence[int]] = {}
         for host in hosts:
@@ -162,7 +162,7 @@ class HostIndex:
                 self._scores[sort].append(-round(score(host), 6))
 
     def ordered(self, sort: Sort) -> Sequence[int]:
-        """Return the hosts, as places in `names`, in an order; by name if they are equal in it."""
+        """Return the hosts as indexes of `names`, sorted; ties by name."""
         if sort not in self._orders:
             if sort == "name":
                 found = sorted(range(len(self.names)), key=self.names.__getitem__)
@@ -172,7 +172,7 @@ class HostIndex:
         return self._orders[sort]
 
     def matching(self, query: HostsQuery) -> Sequence[int]:
-        """Return the hosts that are asked for, in order."""
+        """Return the hosts that match, in order."""
         order = self.ordered(query.sort)
         names = self.names
         states = self._states
@@ -182,25 +182,23 @@ class HostIndex:
             return [each for each in order if states[each] == state and part in names[each]]
         return [each for each in order if part in names[each]] if part else order
 
-    def place(self, host: int, sort: Sort) -> _Place:
-        """Return the place of a host in an order."""
+    def sort_key(self, host: int, sort: Sort) -> _SortKey:
         return (0.0 if sort == "name" else self._scores[sort][host]), self.names[host]
 
 
 class Hosts:
     """Answers questions about hosts."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CrawlSource) -> None:
         self._source = source
         self._copy: HostIndex | None = None
         self._fresh_until = 0.0
         self._reading = Lock()
 
-    def routes(self) -> list[Route]:
-        """Return the routes to hosts."""
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route(path="/api/hosts", summary="Hosts", handle=self.find, answer=HostsAnswer, parameters=HostsQuery),
-            Route(
+            ApiRoute(path="/api/hosts", summary="Hosts", handle=self.find, answer=HostsAnswer, parameters=HostsQuery),
+            ApiRoute(
                 path="/api/hosts/{name}",
                 summary="One host: pace and robots.txt",
                 handle=self.one,
@@ -208,7 +206,7 @@ class Hosts:
                 parameters=HostName,
                 statuses=MISSING,
             ),
-            Route(
+            ApiRoute(
                 path="/api/hosts/{name}/requests",
                 summary="The last requests to a host",
                 handle=self.requests,
@@ -223,14 +221,13 @@ class Hosts:
         return len((await self._source.run(self._current)).names)
 
     async def find(self, query: HostsQuery) -> HostsAnswer:
-        """Return a page of the hosts."""
         return await self._source.run(lambda: self._find(query))
 
     def _find(self, query: HostsQuery) -> HostsAnswer:
         copy = self._current()
         wanted = copy.matching(query)
-        place = partial(copy.place, sort=query.sort)
-        first = bisect_right(wanted, _position(query.cursor), key=place) if query.cursor else 0
+        sort_key = partial(copy.sort_key, sort=query.sort)
+        first = bisect_right(wanted, _position(query.cursor), key=sort_key) if query.cursor else 0
         page = wanted[first : first + query.limit]
         is_last = first + len(page) >= len(wanted)
         with self._source.viewing() as view:
@@ -240,7 +237,7 @@ class Hosts:
             hosts=[_line(host, now) for host in found if host is not None],
             known=len(copy.names),
             matching=len(wanted),
-            cursor="" if is_last else _cursor(place(page[-1])),
+            cursor="" if is_last else _cursor(sort_key(page[-1])),
             age_s=round(time.monotonic() - copy.read_at, 1),
         )
 
@@ -255,12 +252,11 @@ class Hosts:
             return self._copy
 
     async def one(self, query: HostName) -> HostAnswer:
-        """Return one host in detail."""
         name = _named(query.name)
         answer = await self._source.read(lambda view: _answer(view, name))
-        if self._source.is_running():
+        if self._source.live.is_running():
             with suppress(GossamerError, msgspec.ValidationError):  # then what is committed has to do
-                now = msgspec.convert(await self._source.ask("host", name=name), HostView)
+                now = msgspec.convert(await self._source.live.ask("host", name=name), HostView)
                 return HostAnswer(now, answer.robots, answer.pace)
         return answer
 
@@ -269,11 +265,11 @@ class Hosts:
         return await self._source.read_events(lambda view: _requests(view, _named(query.name), query.limit))
 
 
-def _cursor(place: _Place) -> str:
-    return f"{place[0]:.6f} {place[1]}"
+def _cursor(sort_key: _SortKey) -> str:
+    return f"{sort_key[0]:.6f} {sort_key[1]}"
 
 
-def _position(cursor: str) -> _Place:
+def _position(cursor: str) -> _SortKey:
     score, _, name = cursor.partition(" ")
     return float(score), name
 
@@ -310,7 +306,7 @@ def _answer(crawl: CrawlView, name: str) -> HostAnswer:
     if host is None:
         raise ApiError(404, f"{name[:80]}: not a host of this crawl")
     token = robots_token_of(crawl.settings)
-    records = crawl.ledger.robots(host_id(name))
+    records = crawl.ledger.robots(crawl.ledger.host_id(name))
     robots = [_robots(record, token) for record in records if not is_ban(record)]
     return HostAnswer(host_view(crawl, host), robots, pace_view(crawl, name, host).lines())
 

@@ -1,11 +1,13 @@
-"""A small HTTP/1.1 server for one page and its API: requests in, answers out, everything bounded.
+"""A small HTTP/1.1 server for the dashboard and its API: requests in, answers out, everything bounded.
 
 `h11` decides what is valid; this module moves the bytes. The head of a request has at most `MAX_HEAD_BYTES`, its body
 `MAX_BODY_BYTES` unless the server says otherwise; once it has begun, it has to be complete within `READ_WITHIN_S`, and
 `_BUFFER_BYTES` of what is sent have to be accepted within `WRITE_WITHIN_S`, so that neither a slow sender nor a slow
 reader occupies anything for long.
 There are at most `MAX_CONNECTIONS`. One that asks nothing is closed after `FIRST_WITHIN_S` if it never asked anything,
-else after `IDLE_S`, and at once if another client comes and there is no room: the one that is idle for longest.
+else after `IDLE_S`. If another client comes and there is no room, one is closed at once that is not being answered: of
+the client (an address, or a network of IPv6) that has most of these, the one that is idle for longest, else the one
+whose request has been incomplete for longest. So nobody closes the server to others with idle or half-sent requests.
 Why not a framework: docs/decisions/029.
 """
 
@@ -13,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from errno import EADDRINUSE
@@ -24,8 +28,10 @@ import h11
 import msgspec
 from msgspec import Struct
 
+from gossamer.core.politeness.networks import network_of
 from gossamer.model.errors import UsageError
 from gossamer.settings.listening import Address
+from gossamer.telemetry.text import printable
 
 MAX_HEAD_BYTES = 128 << 10  # the longest URL that can be asked about, with every byte escaped
 MAX_BODY_BYTES = 1 << 20
@@ -50,13 +56,13 @@ COMMON_HEADERS = (
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
-class Failure(Struct, frozen=True):
+class BadRequest(Struct, frozen=True):
     """What was wrong with a request, in one line."""
 
     error: str
 
 
-class Request(Struct, frozen=True):
+class HttpRequest(Struct, frozen=True):
     """A request, complete."""
 
     method: str
@@ -64,6 +70,7 @@ class Request(Struct, frozen=True):
     query: list[tuple[str, str]]
     headers: Mapping[str, str]  # names in lower case
     body: bytes = b""
+    client: str = ""  # its address; of IPv6 the /64 network
 
 
 class Response(Struct, frozen=True):
@@ -76,11 +83,11 @@ class Response(Struct, frozen=True):
     policy: str = NOTHING  # the Content-Security-Policy
 
 
-Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+Answer: TypeAlias = Callable[[HttpRequest], Awaitable[Response]]
 
 
 class BadRequestError(Exception):
-    """A request that cannot be understood, with the status that says so."""
+    """A request that is not valid, and the status to answer with."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -89,7 +96,14 @@ class BadRequestError(Exception):
 
 def failure(status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Response:
     """Return an error as an answer."""
-    return Response(status, msgspec.json.encode(Failure(text)), headers=headers)
+    return Response(status, msgspec.json.encode(BadRequest(text)), headers=headers)
+
+
+def fault(where: str, error: Exception, verb: str = "ui") -> str:
+    """Print an unexpected error in one line, which ends one answer or turn only; return the text of the answer."""
+    text = f"{type(error).__name__}: {printable(str(error))}"
+    print(f"gossamer {verb}: {printable(where)}: {text}", file=sys.stderr, flush=True)
+    return f"internal error of the {'dashboard' if verb == 'ui' else 'server'}: {text}"
 
 
 @asynccontextmanager
@@ -130,11 +144,12 @@ async def served(
         task = asyncio.current_task()
         assert task is not None
         try:
-            if len(open_connections) < MAX_CONNECTIONS or _close_idlest(open_connections):
-                connection = open_connections[task] = _Connection(reader, writer, answer, max_body_bytes)
+            if len(open_connections) < MAX_CONNECTIONS or _close_one(open_connections):
+                connection = open_connections[task] = _Connection(reader, writer, max_body_bytes)
                 # A cancelled handler closes its connection; some 3.12 print a traceback if it ends as cancelled.
                 with suppress(OSError, TimeoutError, h11.ProtocolError, asyncio.CancelledError):
-                    await connection.serve()
+                    while (request := await connection.next_request()) is not None:
+                        await connection.send(await answer(request), is_head=request.method == "HEAD")
                     writer.close()  # once what is left was sent
                     async with asyncio.timeout(WRITE_WITHIN_S):
                         await writer.wait_closed()
@@ -151,13 +166,14 @@ async def served(
             task.cancel()
 
 
-def _close_idlest(connections: dict[asyncio.Task[None], _Connection]) -> bool:
-    """Close the connection that is idle for longest; return whether there was one."""
-    idle = {task: each.idle_since for task, each in connections.items() if each.idle_since is not None}
-    if not idle:
+def _close_one(connections: dict[asyncio.Task[None], _Connection]) -> bool:
+    """Close a connection that is not being answered; return whether there was one."""
+    waiting = {task: each for task, each in connections.items() if not each.is_answered}
+    if not waiting:
         return False
-    task = min(idle, key=idle.__getitem__)
-    del connections[task]  # its place is free now; the task ends in its next turn
+    crowd = Counter(each.client for each in waiting.values())
+    task = max(waiting, key=lambda each: (crowd[waiting[each].client], waiting[each].is_idle, -waiting[each].since))
+    del connections[task]  # there is room now; the task ends in its next turn
     task.cancel()
     return True
 
@@ -165,43 +181,42 @@ def _close_idlest(connections: dict[asyncio.Task[None], _Connection]) -> bool:
 class _Connection:
     """One connection: requests one after the other."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer, max_body_bytes: int
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_body_bytes: int) -> None:
         self._reader = reader
         self._writer = writer
-        self._answer = answer
         self._max_body_bytes = max_body_bytes
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._has_asked = False
-        self.idle_since: float | None = asyncio.get_running_loop().time()  # None: it asks, or is answered
+        self.client = client_of(writer)
+        self.is_answered = False
+        self.is_idle = True  # nothing of its next request has come
+        self.since = asyncio.get_running_loop().time()
         writer.transport.set_write_buffer_limits(high=_BUFFER_BYTES)
 
-    async def serve(self) -> None:
-        """Answer requests until the client goes, or sends nonsense."""
-        while True:
-            try:
-                request = await self._read()
-            except h11.RemoteProtocolError as error:
-                await self._send(failure(error.error_status_hint, f"not a valid request: {error}"))
-                return
-            except BadRequestError as error:
-                await self._send(failure(error.status, str(error)), closes=True)
-                return
-            if request is None:
-                return
-            await self._send(await self._answer(request), is_head=request.method == "HEAD")
+    async def next_request(self) -> HttpRequest | None:
+        """Return the next request; None if the client disconnects, or after answering one that is not valid."""
+        self.is_answered = False
+        if self._has_asked:
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-                return
+                return None
             self._http.start_next_cycle()
+        try:
+            return await self._read()
+        except h11.RemoteProtocolError as error:
+            await self.send(failure(error.error_status_hint, f"not a valid request: {error}"))
+        except BadRequestError as error:
+            await self.send(failure(error.status, str(error)), closes=True)
+        return None
 
-    async def _read(self) -> Request | None:
-        """Return the next request; None if the client goes. It may come late, but not slowly."""
+    async def _read(self) -> HttpRequest | None:
+        """Return the next request; None if the client disconnects. It may come late, but not slowly."""
         if not self._http.trailing_data[0]:
-            self.idle_since = asyncio.get_running_loop().time()
+            self.is_idle = True
+            self.since = asyncio.get_running_loop().time()
             async with asyncio.timeout(IDLE_S if self._has_asked else FIRST_WITHIN_S):
                 self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
-        self.idle_since = None
+        self.is_idle = False
+        self.since = asyncio.get_running_loop().time()
         self._has_asked = True
         async with asyncio.timeout(READ_WITHIN_S):
             head = await self._next()
@@ -217,14 +232,15 @@ class _Connection:
                 body += event.data
                 if len(body) > self._max_body_bytes:
                     raise BadRequestError(413, f"the body has more than {self._max_body_bytes} bytes")
-        return _request(head, bytes(body))
+        self.is_answered = True
+        return _request(head, bytes(body), self.client)
 
     async def _next(self) -> h11.Event | object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
         return event
 
-    async def _send(self, response: Response, *, is_head: bool = False, closes: bool = False) -> None:
+    async def send(self, response: Response, *, is_head: bool = False, closes: bool = False) -> None:
         headers = [("Content-Type", response.content_type), ("Content-Security-Policy", response.policy)]
         headers += [*COMMON_HEADERS, *response.headers]
         if not any(name == "Cache-Control" for name, _ in response.headers):
@@ -249,7 +265,7 @@ class _Connection:
         await self._write(data + (self._http.send(h11.EndOfMessage()) or b""))
 
     async def _write(self, data: bytes) -> None:
-        """Send bytes; a client that does not accept any of them in time is left."""
+        """Send bytes; disconnect a client that accepts none of them in time."""
         for start in range(0, len(data), _BUFFER_BYTES):
             self._writer.write(data[start : start + _BUFFER_BYTES])
             async with asyncio.timeout(WRITE_WITHIN_S):
@@ -260,7 +276,13 @@ def _reason(status: int) -> bytes:
     return HTTPStatus(status).phrase.encode()
 
 
-def _request(head: h11.Request, body: bytes) -> Request:
+def client_of(writer: asyncio.StreamWriter) -> str:
+    """Return the address of a client; of IPv6 its /64 network, which one client has to itself."""
+    peer = writer.get_extra_info("peername")
+    return network_of(str(peer[0])) if peer else ""
+
+
+def _request(head: h11.Request, body: bytes, client: str) -> HttpRequest:
     # h11 bounds what is incomplete; a head that came in one piece is counted here.
     if len(head.target) + sum(len(name) + len(value) for name, value in head.headers) > MAX_HEAD_BYTES:
         raise BadRequestError(431, f"the head of the request has more than {MAX_HEAD_BYTES} bytes")
@@ -275,7 +297,7 @@ def _request(head: h11.Request, body: bytes) -> Request:
     if not path.startswith("/"):
         raise BadRequestError(400, "not a path; expected one that begins with /")
     pairs = [_decoded_pair(part) for part in query.split("&") if part]
-    return Request(head.method.decode("ascii", "replace"), _decoded(path), pairs, headers, body)
+    return HttpRequest(head.method.decode("ascii", "replace"), _decoded(path), pairs, headers, body, client)
 
 
 def _decoded_pair(text: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.core.url.forms import canonical, host_of, path_of
-from gossamer.web.http import BadRequestError, Request
+from gossamer.web.http import BadRequestError, HttpRequest
 
 PATH = "/indexnow"
 MAX_URLS = 10_000
@@ -27,7 +27,7 @@ _FIELDS = ("url", "key", "keyLocation")
 
 
 class Notice(Struct, frozen=True):
-    """URLs that have changed, according to somebody who has to prove that he may say so."""
+    """URLs that were reported as changed, and the key that proves the right to report them."""
 
     host: str  # with its port, if that is not the usual one
     key: str
@@ -42,7 +42,7 @@ class _Post(Struct, frozen=True, rename="camel"):
     key_location: str = ""
 
 
-def notice_in(request: Request) -> Notice:
+def notice_in(request: HttpRequest) -> Notice:
     """Return the notice in a request; raise `BadRequestError` if there is none."""
     if request.method == "POST":
         return _posted(request)
@@ -62,7 +62,7 @@ def _asked(query: Sequence[tuple[str, str]]) -> Notice:
     return _notice(_authority(url), fields["key"], fields.get("keyLocation", ""), [url])
 
 
-def _posted(request: Request) -> Notice:
+def _posted(request: HttpRequest) -> Notice:
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise BadRequestError(400, "the body has another type; expected Content-Type: application/json")

@@ -38,7 +38,7 @@ class KeyState(Enum):
     WRONG = auto()
 
 
-class Verdict(Struct, frozen=True):
+class KeyVerdict(Struct, frozen=True):
     """What is known about a key, why, and whether the file should be fetched (again)."""
 
     state: KeyState
@@ -47,22 +47,21 @@ class Verdict(Struct, frozen=True):
     is_known: bool = True  # to the crawl
 
 
-def verdict_on(row: UrlRecord | None, key: str, now: float) -> Verdict:
-    """Judge a key by the row of its file."""
+def verdict_on(row: UrlRecord | None, key: str, now: float) -> KeyVerdict:
     if row is None or row.state is UrlState.QUEUED:
-        return Verdict(KeyState.UNKNOWN, "the crawl has not fetched the key file yet", is_known=row is not None)
+        return KeyVerdict(KeyState.UNKNOWN, "the crawl has not fetched the key file yet", is_known=row is not None)
     age = now - row.fetched_at
     if row.state is UrlState.DONE and row.outcome in (Outcome.OK, Outcome.NOT_MODIFIED):
         if row.content_hash in _hashes_of(key):
-            return Verdict(KeyState.RIGHT, is_stale=age > REFRESH_S)
+            return KeyVerdict(KeyState.RIGHT, is_stale=age > REFRESH_S)
         reason = "it does not contain this key alone"
     elif row.outcome == Outcome.ROBOTS_DENIED:
         reason = "robots.txt forbids it"
     else:
         reason = f"{row.outcome}, status {row.status}" if row.status else row.outcome or "it was not fetched"
     if row.fetched_at and age > WRONG_S:
-        return Verdict(KeyState.UNKNOWN, f"{reason}; the crawl fetches it again", is_stale=True)
-    return Verdict(KeyState.WRONG, reason)
+        return KeyVerdict(KeyState.UNKNOWN, f"{reason}; the crawl fetches it again", is_stale=True)
+    return KeyVerdict(KeyState.WRONG, reason)
 
 
 def _hashes_of(key: str) -> set[bytes]:
@@ -74,7 +73,7 @@ def _hashes_of(key: str) -> set[bytes]:
 
 
 class RecentKeys:
-    """Keys of which something was found out a moment ago. Bounded: the one that was added first is forgotten."""
+    """Keys that were checked recently. Bounded: the oldest is dropped."""
 
     def __init__(self, lasting_s: float) -> None:
         self._lasting_s = lasting_s
@@ -85,7 +84,6 @@ class RecentKeys:
         return self._until.get((key_url, key), 0.0) > now
 
     def add(self, key_url: str, key: str, now: float) -> None:
-        """Add a key."""
         self._until[key_url, key] = now + self._lasting_s
         self._until.move_to_end((key_url, key))
         if len(self._until) > MAX_KEYS:

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the routes: it cannot say anything else than they do."""
+"""The OpenAPI document, made from the routes: so the two cannot disagree."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gossamer import __version__
-from gossamer.web.http import Failure
-from gossamer.web.routes import JSON, Route
+from gossamer.web.http import BadRequest
+from gossamer.web.routes import JSON, ApiRoute
 
 _ERRORS = {
     400: "the request is not valid",
@@ -28,11 +28,10 @@ _NOT_JSON = {
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
-    """Return the OpenAPI document of an API."""
+def document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
     kinds = [kind for route in routes for kind in (route.answer, route.body, route.parameters) if kind is not None]
-    schemas, components = msgspec.json.schema_components([*kinds, Failure], ref_template=_REFERENCE)
-    by_kind = {id(kind): schema for kind, schema in zip([*kinds, Failure], schemas, strict=True)}
+    schemas, components = msgspec.json.schema_components([*kinds, BadRequest], ref_template=_REFERENCE)
+    by_kind = {id(kind): schema for kind, schema in zip([*kinds, BadRequest], schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind, components)
@@ -49,11 +48,11 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _parameter_names(routes: Sequence[Route]) -> set[str]:
+def _parameter_names(routes: Sequence[ApiRoute]) -> set[str]:
     return {route.parameters.__name__ for route in routes}
 
 
-def _operation(route: Route, by_kind: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: ApiRoute, by_kind: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
     shape = components[route.parameters.__name__]
     required = set(shape.get("required", ()))
     operation: dict[str, Any] = {
@@ -84,10 +83,10 @@ def _words(path: str) -> list[str]:
     return [word.strip("{}").replace(".", "_") for word in path.split("/") if word]
 
 
-def _responses(route: Route, by_kind: dict[int, Any]) -> dict[str, Any]:
+def _responses(route: ApiRoute, by_kind: dict[int, Any]) -> dict[str, Any]:
     answer = by_kind[id(route.answer)] if route.media == JSON else _NOT_JSON.get(route.media, {"type": "string"})
     responses: dict[str, Any] = {"200": {"description": route.summary, "content": {route.media: {"schema": answer}}}}
     posts = {413: "the body is too large", 415: "not JSON"} if route.method == "POST" else {}
     for status, text in sorted({**_ERRORS, **posts, **route.statuses}.items()):
-        responses[str(status)] = {"description": text, "content": {JSON: {"schema": by_kind[id(Failure)]}}}
+        responses[str(status)] = {"description": text, "content": {JSON: {"schema": by_kind[id(BadRequest)]}}}
     return responses

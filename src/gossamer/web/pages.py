@@ -1,7 +1,7 @@
-"""The pages of a crawl for its page: found by URL or title, and shown as they were archived.
+"""The pages of a crawl for its dashboard: found by URL or title, and shown as they were archived.
 
 An archived copy is the work of strangers. It is served in UTF-8 with a policy of its own, which puts it into a sandbox
-of no origin without scripts, forms, or anything from elsewhere; the page shows it in a frame with the same sandbox.
+of no origin without scripts, forms, or anything from elsewhere, and shown in a frame with the same sandbox.
 A browser connects ahead of use to where a `<link>`, a frame or a link that is clicked would lead, before it asks any
 policy; so these elements are renamed, which makes them inert.
 """
@@ -19,31 +19,31 @@ from gossamer.archive.reader import parse_http_head
 from gossamer.core.ledger.tables import QUARANTINES
 from gossamer.core.traps.quarantine import Quarantine
 from gossamer.core.url.forms import canonical, host_of
-from gossamer.core.url.identity import host_id
 from gossamer.engine.admission.revival import dead_letters, is_requested, purpose_of
 from gossamer.handover.export.documents import DocumentMaker
-from gossamer.handover.export.stored import StoredPage, StoredPages, is_page
+from gossamer.handover.export.stored import ExportedPage, ExportedPages, is_page
 from gossamer.model.errors import UsageError
 from gossamer.model.records import UrlId, UrlRecord, UrlState
 from gossamer.parse.types.charset import html_as_utf8
 from gossamer.reading.view import CrawlView
 from gossamer.reading.why.source import life_as_json, life_in
 from gossamer.telemetry.advice import advice_on
+from gossamer.web.access import Tickets
 from gossamer.web.http import Response
-from gossamer.web.routes import MISSING, ApiError, Nothing, Route
-from gossamer.web.source import Source
+from gossamer.web.routes import MISSING, ApiError, ApiRoute, Nothing
+from gossamer.web.source import CrawlSource
 
 # Looks through the catalog for some rows, a part at a time.
 #
 # A crawl has millions of URLs, and a question must be answered within a second: so a scan stops after `MAX_S`, says how
-# many rows it has looked at, and gives a cursor to go on from. 3 µs per row.
+# many rows it has scanned, and gives a cursor to go on from. 3 µs per row.
 
 MAX_S = 0.7
 _LOOK_AT_CLOCK = 256  # rows
 
 
 class Scan(Struct, frozen=True):
-    """What a scan found. The cursor is empty if it has looked at everything."""
+    """What a scan found. The cursor is empty if it has scanned everything."""
 
     rows: list[tuple[UrlId, UrlRecord]]
     scanned: int
@@ -56,7 +56,7 @@ def scan(crawl: CrawlView, is_wanted: Callable[[UrlRecord], bool], cursor: str, 
     end = time.monotonic() + MAX_S
     rows: list[tuple[UrlId, UrlRecord]] = []
     scanned = 0
-    for key, row in crawl.ledger.urls(host_id(host) if host else None, after):
+    for key, row in crawl.ledger.urls(crawl.ledger.host_id(host) if host else None, after):
         scanned += 1
         if is_wanted(row):
             rows.append((key, row))
@@ -127,7 +127,7 @@ class PageLine(Struct, frozen=True):
 
 
 class PagesAnswer(Struct, frozen=True):
-    """A page of a list of URLs. With a cursor, there are more, or rows that were not looked at yet."""
+    """A page of a list of URLs. With a cursor, there are more, or rows that were not scanned yet."""
 
     pages: list[PageLine]
     scanned: int
@@ -138,6 +138,12 @@ class PageId(Struct, frozen=True):
     """One URL, by its id."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class CopyQuery(PageId, frozen=True):
+    """The archived copy of one URL; a frame, which sends no token, has a ticket."""
+
+    ticket: str = ""
 
 
 class Header(Struct, frozen=True):
@@ -157,6 +163,7 @@ class PageAnswer(Struct, frozen=True):
     headers: list[Header]
     text: str
     is_text_cut: bool
+    copy: str  # where the archived copy is, with a ticket: for a frame
 
 
 class WhyQuery(Struct, frozen=True):
@@ -196,27 +203,27 @@ class TrapsAnswer(Struct, frozen=True):
     traps: list[Trap]
 
 
-class Pages:
+class UrlQuestions:
     """Answers questions about URLs."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CrawlSource, tickets: Tickets) -> None:
         self._source = source
+        self._tickets = tickets
 
-    def routes(self) -> list[Route]:
-        """Return the routes to URLs and pages."""
+    def routes(self) -> list[ApiRoute]:
         lists: list[tuple[str, str, Callable[..., Awaitable[PagesAnswer]], type[Struct]]] = [
             ("/api/pages", "Pages", self.find, PagesQuery),
             ("/api/dead", "Dead letters", self.dead, DeadQuery),
             ("/api/duplicates", "Pages with the content of another", self.duplicates, DuplicatesQuery),
         ]
         found = [
-            Route(path=path, summary=text, handle=handle, answer=PagesAnswer, parameters=query, statuses=MISSING)
+            ApiRoute(path=path, summary=text, handle=handle, answer=PagesAnswer, parameters=query, statuses=MISSING)
             for path, text, handle, query in lists
         ]
         return [
             *found,
-            Route(path="/api/traps", summary="Patterns in quarantine", handle=self.traps, answer=TrapsAnswer),
-            Route(
+            ApiRoute(path="/api/traps", summary="Patterns in quarantine", handle=self.traps, answer=TrapsAnswer),
+            ApiRoute(
                 path="/api/why",
                 summary="The history of a URL",
                 handle=self.why,
@@ -224,7 +231,7 @@ class Pages:
                 parameters=WhyQuery,
                 statuses=MISSING,
             ),
-            Route(
+            ApiRoute(
                 path="/api/pages/{id}",
                 summary="An archived page",
                 handle=self.one,
@@ -232,7 +239,7 @@ class Pages:
                 parameters=PageId,
                 statuses=MISSING,
             ),
-            Route(
+            ApiRoute(
                 path="/api/pages/{id}/why",
                 summary="The history of the URL with this id",
                 handle=self.why_of,
@@ -240,12 +247,12 @@ class Pages:
                 parameters=PageId,
                 statuses=MISSING,
             ),
-            Route(
+            ApiRoute(
                 path="/api/pages/{id}/copy",
                 summary="The archived copy, in a sandbox",
                 handle=self.copy,
                 answer=str,
-                parameters=PageId,
+                parameters=CopyQuery,
                 statuses=MISSING,
                 media="*/*",
             ),
@@ -290,13 +297,12 @@ class Pages:
         return await self._source.read(read)
 
     async def why(self, query: WhyQuery) -> WhyAnswer:
-        """Return the history of a URL."""
         if re.search(_ASKED, query.url) is None:
             raise ApiError(400, f"{query.url[:80]!r}: expected a URL (https://example.org/page) or a domain")
         return await self._source.read_events(lambda view: _why(view, query.url))
 
     async def why_of(self, query: PageId) -> WhyAnswer:
-        """Return the history of a URL that is known by its id: where queries are masked, a list has no other name."""
+        """Return the history of a URL that is known by its id: if queries are masked, a list has no other name."""
 
         def read(view: CrawlView) -> WhyAnswer:
             row = view.ledger.look_up(bytes.fromhex(query.id))
@@ -307,10 +313,11 @@ class Pages:
         return await self._source.read_events(read)
 
     async def one(self, query: PageId) -> PageAnswer:
-        """Return an archived page."""
-        return await self._source.read(lambda view: _page(view, bytes.fromhex(query.id)))
+        path = f"/api/pages/{query.id}/copy"
+        copy = f"{path}?ticket={self._tickets.ticket(path)}"
+        return await self._source.read(lambda view: _page(view, bytes.fromhex(query.id), copy))
 
-    async def copy(self, query: PageId) -> Response:
+    async def copy(self, query: CopyQuery) -> Response:
         """Return the archived copy of a page, for a frame."""
         return await self._source.read(lambda view: _copy(view, bytes.fromhex(query.id)))
 
@@ -375,12 +382,12 @@ def _why(crawl: CrawlView, url: str) -> WhyAnswer:
 # -- one page -------------------------------------------------------------------------------------
 
 
-def _stored(crawl: CrawlView, key: UrlId) -> tuple[StoredPages, StoredPage]:
+def _stored(crawl: CrawlView, key: UrlId) -> tuple[ExportedPages, ExportedPage]:
     row = crawl.ledger.look_up(key)
     if row is None or row.archived is None:
         raise ApiError(404, "no archived copy has this id")
     try:
-        pages = StoredPages(crawl)
+        pages = ExportedPages(crawl)
     except UsageError as error:
         raise ApiError(404, str(error)) from error
     page = pages.at(key, row) if pages.is_reachable(row) else None
@@ -390,7 +397,7 @@ def _stored(crawl: CrawlView, key: UrlId) -> tuple[StoredPages, StoredPage]:
     return pages, page
 
 
-def _page(crawl: CrawlView, key: UrlId) -> PageAnswer:
+def _page(crawl: CrawlView, key: UrlId, copy: str) -> PageAnswer:
     pages, page = _stored(crawl, key)
     status, headers = parse_http_head(page.record.http_parts()[0])
     text = DocumentMaker(crawl, pages).make(page).article.text
@@ -402,6 +409,7 @@ def _page(crawl: CrawlView, key: UrlId) -> PageAnswer:
         headers=[Header(name, value) for name, value in headers],
         text=text[:MAX_TEXT_CHARS],
         is_text_cut=len(text) > MAX_TEXT_CHARS,
+        copy=copy,
     )
 
 

@@ -1,4 +1,4 @@
-"""Hands URLs that were reported as changed to the crawl: all that wait at once, as commands.
+"""Passes URLs that were reported as changed on to the crawl, in batches, as commands.
 
 Whoever reports waits until the crawl has them: it answers a command when that is committed. A crawl that begins or ends
 is asked again for a while. At most `MAX_WAITING_URLS` wait; a command has at most `BATCH_URLS`, and `BATCH_CHARS`.
@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from gossamer.model.commands import ReportChanges
-from gossamer.model.errors import GossamerError
-from gossamer.runtime.session.control_socket import NotListeningError
+from gossamer.model.errors import GossamerError, NotListeningError
 from gossamer.telemetry.text import plural
-from gossamer.web.source import Source
+from gossamer.web.source import CrawlSource
 
 MAX_WAITING_URLS = 100_000
 BATCH_URLS = 10_000
@@ -25,9 +24,9 @@ HAND_OVER_WITHIN_S = 30.0
 
 
 class Reporting:
-    """Hands URLs to the crawl. `run` must run."""
+    """Passes URLs on to the crawl. `run` must run."""
 
-    def __init__(self, source: Source, announce: Callable[[str], None]) -> None:
+    def __init__(self, source: CrawlSource, announce: Callable[[str], None]) -> None:
         self._source = source
         self._announce = announce
         self._waiting: list[tuple[tuple[str, ...], asyncio.Future[str]]] = []
@@ -85,7 +84,7 @@ class Reporting:
         except GossamerError as error:
             self._announce(f"{plural(len(urls), 'URL')} could not be reported: {error}")
             for _, result in taken:
-                if not result.done():  # whoever waited may be gone
+                if not result.done():  # the client may have disconnected
                     result.set_exception(error)
             return
         self.reported += len(urls)
@@ -98,7 +97,7 @@ class Reporting:
         until = time.monotonic() + HAND_OVER_WITHIN_S
         while True:
             try:
-                return await self._source.obey(command, "change notices")
+                return await asyncio.to_thread(self._source.obey, command, "change notices")
             except NotListeningError:
                 if time.monotonic() > until:
                     raise

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from gossamer.model.errors import GossamerError, UsageError
-from gossamer.web.http import Request, Response, failure
+from gossamer.web.http import HttpRequest
 
 # What is wrong with what somebody sent, in words: a decoder's message names its own types and paths. Pure.
 
@@ -43,11 +42,11 @@ def complaint(error: msgspec.MsgspecError) -> str:
     if found := _AT.search(text):
         text = text[: found.start()]
         where = found.group(1)
-    said = _said(text, where)
-    return f"{where}: {said}" if where else said
+    words = _in_words(text, where)
+    return f"{where}: {words}" if where else words
 
 
-def _said(text: str, where: str) -> str:
+def _in_words(text: str, where: str) -> str:
     if found := _FIELD.fullmatch(text):
         return f"the field {found.group(2)!r} " + ("is missing" if "missing" in found.group(1) else "is not known")
     if found := _VALUE.fullmatch(text):
@@ -66,18 +65,19 @@ MISSING = {404: "there is none"}
 
 
 class ApiError(Exception):
-    """What a request asks for cannot be given; the status says why."""
+    """A request that cannot be answered; the status says why."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(text)
         self.status = status
+        self.headers = headers
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
     """No parameters."""
 
 
-class Route(Struct, frozen=True, kw_only=True):
+class ApiRoute(Struct, frozen=True, kw_only=True):
     """One path and method of the API."""
 
     path: str  # names in braces are parameters
@@ -98,49 +98,38 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 class Router:
-    """Finds the route of a request, and answers it."""
+    """Finds the route of a request."""
 
-    def __init__(self, routes: Sequence[Route], shown: Callable[[Any], Awaitable[Any]]) -> None:
-        self._shown = shown  # what may be shown of an answer
+    def __init__(self, routes: Sequence[ApiRoute]) -> None:
         self._routes = [(re.compile(_pattern(route.path)), route) for route in routes]
 
-    async def answer(self, request: Request) -> Response | None:
-        """Return the answer to a request; None if no route has its path."""
+    def find(self, request: HttpRequest) -> Awaitable[Any] | None:
+        """Return its route's answer, to be awaited; None if no route has its path. Raises `ApiError`."""
         found = [(match, route) for path, route in self._routes if (match := path.fullmatch(request.path))]
         if not found:
             return None
         method = "GET" if request.method == "HEAD" else request.method
         for match, route in found:
             if route.method == method:
-                answer = await _answered(route, match.groupdict(), request)
-                if isinstance(answer, Response):
-                    return answer
-                return Response(200, msgspec.json.encode(await self._shown(answer)))
+                return route.handle(*_arguments(route, match.groupdict(), request))
         allowed = sorted({route.method for _, route in found})
         text = f"{request.method} is not possible here; expected {' or '.join(allowed)}"
-        return failure(405, text, [("Allow", ", ".join(allowed))])
+        raise ApiError(405, text, [("Allow", ", ".join(allowed))])
 
 
 def _pattern(path: str) -> str:
     return re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))
 
 
-async def _answered(route: Route, named: Mapping[str, str], request: Request) -> Any:  # noqa: ANN401 - its answer
+def _arguments(route: ApiRoute, named: Mapping[str, str], request: HttpRequest) -> list[Any]:
     if route.body is not None and not _is_json(request):  # a form of another site cannot send that
-        return failure(415, f"expected Content-Type: {JSON}")
-    try:
-        parameters = _parameters(route, named, request.query)
-        body = [] if route.body is None else [_body(route.body, request.body)]
-        return await route.handle(parameters, *body, *([request] if route.wants_request else []))
-    except ApiError as error:
-        return failure(error.status, str(error))
-    except UsageError as error:
-        return failure(400, str(error))
-    except GossamerError as error:
-        return failure(503, str(error))
+        raise ApiError(415, f"expected Content-Type: {JSON}")
+    parameters = _parameters(route, named, request.query)
+    body = [] if route.body is None else [_body(route.body, request.body)]
+    return [parameters, *body, *([request] if route.wants_request else [])]
 
 
-def _parameters(route: Route, named: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Struct:
+def _parameters(route: ApiRoute, named: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Struct:
     given: dict[str, str] = {}
     known = set(route.parameters.__struct_fields__) - set(route.names)
     for name, value in query:
@@ -159,7 +148,7 @@ def _listed(names: set[str]) -> str:
     return f"there are {', '.join(sorted(names))}" if names else "there are none"
 
 
-def _is_json(request: Request) -> bool:
+def _is_json(request: HttpRequest) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
 
 

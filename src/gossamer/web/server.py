@@ -1,7 +1,7 @@
-"""The page's process: listens, decides who may ask, and answers.
+"""The dashboard's process: listens, decides who may ask, and answers.
 
-Two servers. The page's needs the token for everything (`web/access`); the one for metrics, if there is one, needs none
-and has nothing but `/metrics`, `/healthz` and `/readyz`.
+Two servers. The dashboard's needs the token for everything but its own files (`web/access`); the one for metrics, if
+there is one, needs none and has nothing but `/metrics`, `/healthz` and `/readyz`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.commands import (
     AddSeeds,
     OperatorCommand,
@@ -30,22 +33,22 @@ from gossamer.model.commands import (
     StopCrawl,
     UnblockNames,
 )
-from gossamer.model.errors import GossamerError, UsageError
-from gossamer.runtime.session.control_socket import NotListeningError
+from gossamer.model.errors import GossamerError, NotListeningError, UsageError
+from gossamer.reading.view import CrawlView
 from gossamer.settings.listening import Address
+from gossamer.settings.seeds import opened_addresses, seeds_in
 from gossamer.telemetry.metrics import CONTENT_TYPE, render
-from gossamer.web.access import TOKEN_BYTES, Access, is_loopback
-from gossamer.web.faults import fault
+from gossamer.web.access import TOKEN_BYTES, AccessRules, Tickets, is_loopback
+from gossamer.web.dashboard import DashboardStream
 from gossamer.web.hosts import Hosts
-from gossamer.web.http import Answer, Request, Response, failure, listening, served
-from gossamer.web.live import Live
+from gossamer.web.http import HttpRequest, Response, failure, fault, listening, served
 from gossamer.web.openapi import document
-from gossamer.web.pages import Pages
-from gossamer.web.routes import ApiError, Nothing, Route, Router
-from gossamer.web.source import Source
+from gossamer.web.pages import UrlQuestions
+from gossamer.web.routes import ApiError, ApiRoute, Nothing, Router
+from gossamer.web.source import CrawlSource
 from gossamer.web.status import Status
 
-PAGE_POLICY = (
+DASHBOARD_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -55,11 +58,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-# What a crawl that does not run cannot be told: the rest is kept for its next run.
+# The other commands are stored for the next run.
 _NEEDS_A_RUNNING_CRAWL = (PauseCrawl, ResumeCrawl, StopCrawl, RetryLetters, ReleasePattern)
-
-
-_OF_A_STATE = (PauseCrawl, ResumeCrawl, StopCrawl, UnblockNames, ReleasePattern)  # if refused, another state allows it
+# Refused because of the crawl's state, and allowed in another.
+_DEPENDS_ON_STATE = (PauseCrawl, ResumeCrawl, StopCrawl, UnblockNames, ReleasePattern)
 
 
 class Done(Struct, frozen=True):
@@ -71,25 +73,25 @@ class Done(Struct, frozen=True):
 class Api:
     """Everything that is served for one crawl."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CrawlSource, tickets: Tickets) -> None:
         self._source = source
         self.is_read_only = source.is_read_only
         self._hosts = Hosts(source)
         self.status = Status(source, self._hosts)
-        self.live = Live(source, self.status)
-        self._pages = Pages(source)
-        parts = (self.status, self._hosts, self._pages, self.live)
+        self.stream = DashboardStream(source, self.status)
+        self._pages = UrlQuestions(source, tickets)
+        parts = (self.status, self._hosts, self._pages, self.stream)
         self.routes = [*(route for part in parts for route in part.routes()), *self._own_routes()]
         self._document = document(self.routes)
 
-    def _own_routes(self) -> list[Route]:
-        described = Route(
+    def _own_routes(self) -> list[ApiRoute]:
+        described = ApiRoute(
             path="/api/openapi.json", summary="This document", handle=self._openapi, answer=dict[str, Any]
         )
         if self.is_read_only:
             return [described]
         return [
-            Route(
+            ApiRoute(
                 path=CONTROL,
                 summary="Give the crawl a command",
                 handle=self._control,
@@ -103,33 +105,34 @@ class Api:
         ]
 
     async def shown(self, answer: Any) -> Any:  # noqa: ANN401 - the answer of any route
-        """Return what may be shown of an answer."""
         return answer if answer is self._document else await self._source.shown(answer)
 
     async def _openapi(self, _: Nothing) -> dict[str, Any]:
         return self._document
 
-    async def _control(self, _: Nothing, command: OperatorCommand, request: Request) -> Done:
+    async def _control(self, _: Nothing, command: OperatorCommand, request: HttpRequest) -> Done:
         """Give the crawl a command. Its answer decides: figures are up to a second old."""
         if isinstance(command, AddSeeds) and not any(seed.strip() for seed in command.seeds):
             raise ApiError(400, "seeds: expected at least one URL or domain")
-        is_running, name = await self.status.place()
+        is_running, name = await self.status.state()
         if not is_running and isinstance(command, _NEEDS_A_RUNNING_CRAWL):
             raise ApiError(409, f"the crawl does not run; {_instead(command, shlex.quote(name))}")
-        how = "over the API" if "authorization" in request.headers else "on the page"
+        if isinstance(command, AddSeeds):
+            await self._source.read(lambda view: _check_addresses(command.seeds, view))
+        how = "on the dashboard" if "origin" in request.headers else "over the API"  # browsers send it with every POST
         try:
-            return Done(await self._source.obey(command, how))
+            return Done(await asyncio.to_thread(self._source.obey, command, how))
         except NotListeningError as error:
             raise ApiError(409, str(error)) from error
         except UsageError as error:
-            if isinstance(command, _OF_A_STATE):
+            if isinstance(command, _DEPENDS_ON_STATE):
                 raise ApiError(409, str(error)) from error
             raise
 
     # -- for machines -----------------------------------------------------------------------------
 
-    async def probe(self, request: Request) -> Response | None:
-        """Answer what monitoring asks; None for anything else."""
+    async def probe(self, request: HttpRequest) -> Response | None:
+        """Answer the requests of monitoring; None for any other."""
         if request.path not in ("/metrics", "/healthz", "/readyz"):
             return None
         if request.method not in ("GET", "HEAD"):
@@ -137,7 +140,7 @@ class Api:
         if request.path == "/healthz":
             return Response(200, b"ok\n", "text/plain")
         try:
-            figures = await self._source.figures()
+            figures = await self._source.live.figures()
         except GossamerError as error:
             return Response(503, f"{error}\n".encode(), "text/plain; charset=utf-8")
         if request.path == "/readyz":
@@ -145,29 +148,41 @@ class Api:
         return Response(200, render(figures).encode(), CONTENT_TYPE)
 
 
-class PageServer:
-    """Answers requests to the page's server."""
+class DashboardServer:
+    """Answers requests to the dashboard's server."""
 
-    def __init__(self, api: Api, access: Access) -> None:
+    def __init__(self, api: Api, access: AccessRules) -> None:
         self._api = api
         self._access = access
-        self._router = Router(api.routes, api.shown)
+        self._router = Router(api.routes)
         folder = files("gossamer.web") / "static"
         self._files = {f"/static/{file.name}": file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
-    async def answer(self, request: Request) -> Response:
-        """Answer a request."""
-        entry = self._access.entry(request)
-        if entry is not None:
-            return entry
-        refused = self._access.refusal(request)
-        if refused is not None:
-            return refused
-        if request.path == CONTROL and self._api.is_read_only:
-            return failure(405, "the page is read-only: it was started with --read-only", [("Allow", "")])
-        return await self._api.probe(request) or await self._router.answer(request) or self._file(request)
+    async def answer(self, request: HttpRequest) -> Response:
+        """Answer a request. An unexpected error affects this answer only."""
+        try:
+            refusal = self._access.refusal(request)
+            if refusal is not None:
+                return refusal
+            if request.path == CONTROL and self._api.is_read_only:
+                raise ApiError(405, "the dashboard is read-only: it was started with --read-only", [("Allow", "")])
+            found = self._router.find(request)
+            if found is None:
+                return await self._api.probe(request) or self._file(request)
+            answer = await found
+            if isinstance(answer, Response):
+                return answer
+            return Response(200, msgspec.json.encode(await self._api.shown(answer)))
+        except ApiError as error:
+            return failure(error.status, str(error), error.headers)
+        except UsageError as error:
+            return failure(400, str(error))
+        except GossamerError as error:
+            return failure(503, str(error))
+        except Exception as error:
+            return failure(500, fault(f"{request.method} {request.path}", error))
 
-    def _file(self, request: Request) -> Response:
+    def _file(self, request: HttpRequest) -> Response:
         path = "/static/index.html" if request.path == "/" else request.path
         content = self._files.get(path)
         if content is None:
@@ -175,11 +190,21 @@ class PageServer:
         if request.method not in ("GET", "HEAD"):
             return failure(405, f"{request.method} is not possible here; expected GET", [("Allow", "GET")])
         kind = _TYPES[path.rpartition(".")[2]]
-        return Response(200, content, f"{kind}; charset=utf-8", policy=PAGE_POLICY)
+        return Response(200, content, f"{kind}; charset=utf-8", policy=DASHBOARD_POLICY)
+
+
+def _check_addresses(lines: Sequence[str], view: CrawlView) -> None:
+    """Raise if a seed names a private address that the crawl may not contact: whoever reaches the page opens none."""
+    policy = AddressPolicy(view.settings.allow_network, view.state.opened_addresses)
+    for seed in seeds_in(lines):
+        for address in opened_addresses(seed):
+            refusal = policy.refusal(address)
+            if refusal is not None:
+                raise ApiError(403, f"{seed.link.url}: {refusal}; only 'gossamer add' opens a private address")
 
 
 def _instead(command: OperatorCommand, name: str) -> str:
-    """Return what to do instead of a command that a crawl that does not run cannot obey."""
+    """Return what to do instead of a command that needs a running crawl."""
     match command:
         case RetryLetters():
             return f"'gossamer retry {name}' queues its dead letters again and continues it"
@@ -189,66 +214,58 @@ def _instead(command: OperatorCommand, name: str) -> str:
             return f"'gossamer resume {name}' continues it"
 
 
-def _guarded(answer: Answer) -> Answer:
-    """Return a function that answers the same, and reports errors of ours: each concerns one answer."""
-
-    async def guarded(request: Request) -> Response:
-        try:
-            return await answer(request)
-        except Exception as error:
-            return failure(500, fault(f"{request.method} {request.path}", error))
-
-    return guarded
+async def _nothing_else(api: Api, request: HttpRequest) -> Response:
+    try:
+        return await api.probe(request) or failure(404, "there are /metrics, /healthz and /readyz")
+    except Exception as error:
+        return failure(500, fault(f"{request.method} {request.path}", error))
 
 
-async def _nothing_else(api: Api, request: Request) -> Response:
-    found = await api.probe(request)
-    return found if found is not None else failure(404, "there are /metrics, /healthz and /readyz")
+class ListenPlan(Struct, frozen=True):
+    """Where the dashboard's process listens."""
 
-
-class Plan(Struct, frozen=True):
-    """Where the page's process listens."""
-
-    page: Address | None
+    dashboard: Address | None
     metrics: Address | None
 
 
-async def serve(source: Source, plan: Plan, announce: Callable[[str], None], ended: asyncio.Event) -> None:
+async def serve(source: CrawlSource, plan: ListenPlan, announce: Callable[[str], None], ended: asyncio.Event) -> None:
     """Serve until `ended` is set."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(source)
-        api = Api(source)
-        lines = await _listen(stack, api, plan)
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        api = Api(source, Tickets(token))
+        lines = await _listen(stack, api, plan, token)
         for line in lines:
             announce(line)
         async with asyncio.TaskGroup() as tasks:
-            live = tasks.create_task(api.live.run())
+            live = tasks.create_task(api.stream.run())
             await ended.wait()
             live.cancel()
-            await api.live.end()
+            await api.stream.end()
 
 
-async def _listen(stack: AsyncExitStack, api: Api, plan: Plan) -> Sequence[str]:
+async def _listen(stack: AsyncExitStack, api: Api, plan: ListenPlan, token: str) -> Sequence[str]:
     lines = []
-    if plan.page is not None:
-        listener = await stack.enter_async_context(listening(plan.page, "--ui-listen"))
-        where = Address(plan.page.host, listener.getsockname()[1])
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+    if plan.dashboard is not None:
+        listener = await stack.enter_async_context(listening(plan.dashboard, "--ui-listen"))
+        where = Address(plan.dashboard.host, listener.getsockname()[1])
         names = [socket.gethostname()]
-        server = PageServer(api, Access(token, where, names))
-        await stack.enter_async_context(served(listener, _guarded(server.answer)))
-        lines.append(f"live page  http://{where.text}/?token={token}")
-        if not is_loopback(plan.page.host):
-            lines.append("the live page is open to the network, and not encrypted: who reads the traffic has the token")
+        server = DashboardServer(api, AccessRules(token, where, names))
+        await stack.enter_async_context(served(listener, server.answer))
+        lines.append(f"dashboard  http://{where.text}/#token={token}")
+        if not is_loopback(plan.dashboard.host):
+            lines.append(
+                "the dashboard is open to the network, and not encrypted: whoever reads the traffic has the token"
+            )
     if plan.metrics is not None:
         listener = await stack.enter_async_context(listening(plan.metrics, "--metrics-listen"))
         where = Address(plan.metrics.host, listener.getsockname()[1])
-        await stack.enter_async_context(served(listener, _guarded(lambda request: _nothing_else(api, request))))
+        await stack.enter_async_context(served(listener, partial(_nothing_else, api)))
         lines.append(f"metrics    http://{where.text}/metrics")
     return lines
 
 
-def run(source: Source, plan: Plan, announce: Callable[[str], None], *, follows_stdin: bool) -> None:
+def run(source: CrawlSource, plan: ListenPlan, announce: Callable[[str], None], *, follows_stdin: bool) -> None:
     """Serve until a signal comes; with `follows_stdin` also until standard input ends."""
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""The figures of a crawl for its page, and what it is set to."""
+"""The figures of a crawl for its dashboard, and what it is set to."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from gossamer.settings.changes import CHANGEABLE
 from gossamer.settings.load import WITH_PASSWORDS, completed
 from gossamer.settings.model import Settings, options
 from gossamer.settings.stores import masked_store
+from gossamer.telemetry.figure_list import Place, labelled, rows_of
 from gossamer.telemetry.summary import Summary, summary_of
-from gossamer.web.course import HistoryAnswer, history
+from gossamer.web.history import HistoryAnswer, history
 from gossamer.web.hosts import Hosts
-from gossamer.web.routes import Nothing, Route
-from gossamer.web.source import Source
+from gossamer.web.routes import ApiRoute, Nothing
+from gossamer.web.source import CrawlSource
 
 
 class NodeLine(Struct, frozen=True):
@@ -43,14 +44,15 @@ class StatusAnswer(Summary, kw_only=True):
     reason: str  # why it has ended, in words
     left_out: list[str]  # what was left out or held back, and by which rule
     is_running: bool
-    can_control: bool  # it runs, and the page is not read-only
+    can_control: bool  # it runs, and the dashboard is not read-only
     is_read_only: bool
     name: str  # the folder, or the ledger without a password
-    show_again: str  # the command that opens this page when it has ended
+    show_again: str  # the command that opens the dashboard when it has ended
     version: str
     figures: Figures
     hosts_known: int  # with or without pages, as in the list of hosts
     nodes: list[NodeLine]  # empty if there is one machine
+    rows: list[tuple[str, str]]  # figures that have a row of their own: label and text
 
 
 class SettingLine(Struct, frozen=True):
@@ -73,25 +75,25 @@ class SettingsAnswer(Struct, frozen=True):
 class Status:
     """Answers questions about the crawl as a whole."""
 
-    def __init__(self, source: Source, hosts: Hosts) -> None:
+    def __init__(self, source: CrawlSource, hosts: Hosts) -> None:
         self._source = source
         self._hosts = hosts
 
-    def routes(self) -> list[Route]:
-        """Return the routes to the crawl as a whole."""
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route(path="/api/status", summary="State and figures", handle=self.read, answer=StatusAnswer),
-            Route(path="/api/history", summary="The course of the crawl", handle=self.history, answer=HistoryAnswer),
-            Route(path="/api/settings", summary="Settings", handle=self.settings, answer=SettingsAnswer),
+            ApiRoute(path="/api/status", summary="State and figures", handle=self.read, answer=StatusAnswer),
+            ApiRoute(
+                path="/api/history", summary="The history of the crawl", handle=self.history, answer=HistoryAnswer
+            ),
+            ApiRoute(path="/api/settings", summary="Settings", handle=self.settings, answer=SettingsAnswer),
         ]
 
     async def read(self, _: Nothing) -> StatusAnswer:
-        """Return the status of the crawl."""
-        figures = await self._source.figures()
+        figures = await self._source.live.figures()
         summary = summary_of(figures)
         if self._source.folder is not None:
             nodes: list[NodeLine] = []
-            is_running = self._source.is_running()
+            is_running = self._source.live.is_running()
             name = str(self._source.folder.path)
         else:
             is_running, name, nodes = await self._source.read(_of_nodes)
@@ -109,25 +111,24 @@ class Status:
             figures=figures,
             hosts_known=await self._hosts.known(),
             nodes=nodes,
+            rows=rows_of(labelled(figures, Place.DASHBOARD)),
         )
 
     def _address(self, name: str) -> str:
         """Return how the crawl is named in a command that is given anywhere on this machine."""
         return name if self._source.folder is None else str(self._source.folder.path.absolute())
 
-    async def place(self) -> tuple[bool, str]:
+    async def state(self) -> tuple[bool, str]:
         """Return whether the crawl runs now, and the name of its folder or ledger."""
         if self._source.folder is not None:
-            return self._source.is_running(), str(self._source.folder.path)
+            return self._source.live.is_running(), str(self._source.folder.path)
         is_running, name, _ = await self._source.read(_of_nodes)
         return is_running, name
 
     async def settings(self, _: Nothing) -> SettingsAnswer:
-        """Return the settings of the crawl."""
         return await self._source.read(lambda view: SettingsAnswer(list(_settings(view.settings))))
 
     async def history(self, _: Nothing) -> HistoryAnswer:
-        """Return the course of the crawl."""
         return await self._source.read(history)
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gossamer.core.revisit.classes import RULES, PageClass
 from gossamer.core.revisit.interval import MAX_DAYS, MIN_DAYS
-from gossamer.core.revisit.page import Found, PageState, Visit, after_visit
+from gossamer.core.revisit.page import PageState, Visit, VisitFound, after_visit
 from gossamer.core.revisit.plain_rule import counted_streak, plain_interval
 from gossamer.core.revisit.rate import Rate
 from gossamer.core.revisit.schedule import FAILED_DAYS, RevisitRule, Schedule, chance_of
@@ -51,24 +51,24 @@ def test_without_a_price_the_plain_rule_counts() -> None:
 
 def test_waits_are_spread_around_the_interval_and_the_first_one_over_it() -> None:
     schedule = Schedule()
-    waits = [schedule.wait(STATE, Found.SAME, step / 10) for step in range(11)]
+    waits = [schedule.wait(STATE, VisitFound.SAME, step / 10) for step in range(11)]
     assert waits[0] == pytest.approx(9.0)
     assert waits[-1] == pytest.approx(11.0)
     assert schedule.first_wait(STATE, 0.25) == 2.5
     assert schedule.first_wait(STATE, 0.0) == MIN_DAYS
-    assert schedule.wait(replace(STATE, interval_days=30.0), Found.SAME, 1.0) == MAX_DAYS
+    assert schedule.wait(replace(STATE, interval_days=30.0), VisitFound.SAME, 1.0) == MAX_DAYS
 
 
 def test_a_page_without_an_answer_is_asked_sooner_and_one_that_is_gone_by_its_rule() -> None:
     schedule = Schedule()
-    assert schedule.wait(STATE, Found.FAILED, 0.5) == FAILED_DAYS
+    assert schedule.wait(STATE, VisitFound.FAILED, 0.5) == FAILED_DAYS
     state = STATE
     waits: list[float | None] = []
     for number in range(1, 6):
-        state = after_visit(state, Visit(number * 1e6, Found.MISSING), STATE.rate)
-        waits.append(schedule.wait(state, Found.MISSING, 0.5))
+        state = after_visit(state, Visit(number * 1e6, VisitFound.MISSING), STATE.rate)
+        waits.append(schedule.wait(state, VisitFound.MISSING, 0.5))
     assert waits == [1.0, 3.0, 9.0, 27.0, None]
-    assert schedule.wait(replace(state, is_seed=True), Found.MISSING, 0.5) == MAX_DAYS
+    assert schedule.wait(replace(state, is_seed=True), VisitFound.MISSING, 0.5) == MAX_DAYS
 
 
 def test_chances_are_even_and_repeatable() -> None:

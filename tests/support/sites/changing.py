@@ -21,7 +21,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from gossamer.core.revisit.classes import RARE_PER_DAY, PageClass
-from gossamer.core.revisit.page import Found
+from gossamer.core.revisit.page import VisitFound
 
 SLOTS_PER_DAY = 96
 MARKS_PER_DAY = 4
@@ -113,7 +113,7 @@ class Policy(Protocol):
         """Return the days until the second visit."""
         ...
 
-    def visited(self, page: int, now: float, found: Found, brought_links: bool) -> float | None:
+    def visited(self, page: int, now: float, found: VisitFound, brought_links: bool) -> float | None:
         """Return the days until the next visit, or None if there is none."""
         ...
 
@@ -219,17 +219,17 @@ class Simulation:
         course.visits += 1
         brought_links = False
         if web.vanishes[page] <= now:
-            found = Found.MISSING
+            found = VisitFound.MISSING
             if not self._is_gone[page]:
                 self._pass(page, now)
                 self._is_gone[page] = True
                 course.add_known(web.classes[page], web.appears[page], now)
         elif self._pass(page, now):
-            found = Found.CHANGED
+            found = VisitFound.CHANGED
             share = web.mix.news_links if web.is_news[page] else web.mix.other_links
             brought_links = self._draw.random() < share
         else:
-            found = Found.SAME
+            found = VisitFound.SAME
         self._visited[page] = now
         self._plan(page, slot, self._policy.visited(page, now, found, brought_links))
 

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from gossamer.sim.web.pages import Answer
+from gossamer.sim.web.pages import WebAnswer
 
 PAGES = 12
 HTML = "text/html; charset=utf-8"
@@ -29,39 +29,39 @@ _HUGE = _RULES + b"# a comment\n" * 130_000 + b"Disallow: /\n"  # 1.5 MB; the la
 class Manner(Struct, frozen=True, kw_only=True):
     """How one kind of host behaves."""
 
-    robots: Callable[[int, str], Answer] = lambda _asked, _host: Answer(200, body=_RULES)
-    page: Callable[[int, float], Answer | None] = lambda _asked, _now: None  # None: the page
+    robots: Callable[[int, str], WebAnswer] = lambda _asked, _host: WebAnswer(200, body=_RULES)
+    page: Callable[[int, float], WebAnswer | None] = lambda _asked, _now: None  # None: the page
     latency_s: Callable[[int], float] = lambda _asked: 0.0
     crawl_delay_s: float = 0.0
     forbids_private: bool = True
     forbids_all: bool = False  # robots.txt can never be reached
 
 
-def _status(status: int, body: bytes = b"", **fields: object) -> Callable[[int, str], Answer]:
-    answer = Answer(status, body=body, **fields)  # type: ignore[arg-type]
+def _status(status: int, body: bytes = b"", **fields: object) -> Callable[[int, str], WebAnswer]:
+    answer = WebAnswer(status, body=body, **fields)  # type: ignore[arg-type]
     return lambda _asked, _host: answer
 
 
-def _text(body: bytes) -> Callable[[int, str], Answer]:
+def _text(body: bytes) -> Callable[[int, str], WebAnswer]:
     return _status(200, body)
 
 
-def _at_first(first: Answer, body: bytes = _RULES) -> Callable[[int, str], Answer]:
+def _at_first(first: WebAnswer, body: bytes = _RULES) -> Callable[[int, str], WebAnswer]:
     """Answer with `first` the first time, then with rules."""
-    return lambda asked, _host: first if asked == 1 else Answer(200, body=body)
+    return lambda asked, _host: first if asked == 1 else WebAnswer(200, body=body)
 
 
-def _moved(target: str) -> Callable[[int, str], Answer]:
-    return lambda _asked, host: Answer(302, location=target.replace("HOST", host))
+def _moved(target: str) -> Callable[[int, str], WebAnswer]:
+    return lambda _asked, host: WebAnswer(302, location=target.replace("HOST", host))
 
 
-def _third(answer: Callable[[float], Answer], until: int = 3) -> Callable[[int, float], Answer | None]:
+def _third(answer: Callable[[float], WebAnswer], until: int = 3) -> Callable[[int, float], WebAnswer | None]:
     """Refuse the third request for a page, or the third to some later one."""
     return lambda asked, now: answer(now) if 3 <= asked <= until else None
 
 
-def _busy(status: int, retry_after: int | str = 0) -> Answer:
-    return Answer(status, body=b"not now\n", retry_after_s=retry_after)
+def _busy(status: int, retry_after: int | str = 0) -> WebAnswer:
+    return WebAnswer(status, body=b"not now\n", retry_after_s=retry_after)
 
 
 MANNERS: Mapping[str, Manner] = MappingProxyType(
@@ -75,7 +75,7 @@ MANNERS: Mapping[str, Manner] = MappingProxyType(
         "unavailable": Manner(robots=_at_first(_busy(503))),
         "broken": Manner(robots=_status(500), forbids_all=True),
         "moved": Manner(robots=_moved("/rules.txt")),
-        "elsewhere": Manner(robots=_moved("http://rules-0.test:PORT/rules.txt")),
+        "elsewhere": Manner(robots=_moved("http://rules-0.test:PORT/robots.txt")),
         "circular": Manner(robots=_moved("/robots.txt"), forbids_private=False),
         "huge": Manner(robots=_text(_HUGE)),
         "markup": Manner(
@@ -116,16 +116,16 @@ class ManneredWeb:
         """Return the home pages."""
         return [f"http://{host}:{self.port}/" for host in self.hosts]
 
-    def answer(self, host: str, path: str, now: float) -> tuple[Answer, float]:
+    def answer(self, host: str, path: str, now: float) -> tuple[WebAnswer, float]:
         """Return what a host answers now, and after how long."""
         manner = self.manner(host)
         if path == "/rules.txt":
-            return Answer(200, body=_RULES), 0.0
+            return WebAnswer(200, body=_RULES), 0.0
         if path == "/robots.txt":
             self._robots_asked[host] += 1
             answer = manner.robots(self._robots_asked[host], host)
             location = answer.location.replace("PORT", str(self.port))
-            return Answer(
+            return WebAnswer(
                 answer.status, answer.content_type, answer.body, location, retry_after_s=answer.retry_after_s
             ), 0.0
         self._pages_asked[host] += 1
@@ -133,10 +133,10 @@ class ManneredWeb:
         return manner.page(asked, now) or _page(host, path, self._pages), manner.latency_s(asked)
 
 
-def _page(host: str, path: str, pages: int) -> Answer:
+def _page(host: str, path: str, pages: int) -> WebAnswer:
     links = "".join(f'<a href="/{n}">{n}</a> ' for n in range(1, pages)) if path == "/" else ""
     private = '<a href="/private/a">a</a>' if path == "/" else ""
-    return Answer(
+    return WebAnswer(
         200, HTML, f"<!DOCTYPE html><title>{path}</title><p>{_words(host, path)}</p>{links}{private}".encode()
     )
 

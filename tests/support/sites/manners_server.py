@@ -17,7 +17,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from gossamer.sim.web.dns import NameFault, NameServer, Zone
-from gossamer.sim.web.pages import Answer
+from gossamer.sim.web.pages import WebAnswer
 from gossamer.sim.web.server import encode_answer, parse_request
 from gossamer.sim.web.web import preset
 from tests.support.sites.manners import MANNERS, PAGES, Manner, ManneredWeb
@@ -119,7 +119,7 @@ async def _think(reader: asyncio.StreamReader, seconds: float) -> None:
     await asyncio.wait({hung_up})
 
 
-def _quiet_s(answer: Answer) -> float:
+def _quiet_s(answer: WebAnswer) -> float:
     """Return how long a refusal asks to be left alone; at least 2 s if it does not specify a time."""
     if answer.status not in _REFUSED:
         return 0.0

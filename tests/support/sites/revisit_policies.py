@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gossamer.core.revisit.classes import RULES, ClassRule, PageClass
 from gossamer.core.revisit.gone import Absence, gone_wait
 from gossamer.core.revisit.interval import MAX_DAYS, MIN_DAYS
-from gossamer.core.revisit.page import DAY_S, Found, PageState, Visit, after_visit, first_state
+from gossamer.core.revisit.page import DAY_S, PageState, Visit, VisitFound, after_visit, first_state
 from gossamer.core.revisit.price import Census, Pricer, cell_of
 from gossamer.core.revisit.priors import Pool, prior_of
 from gossamer.core.revisit.rate import Rate
@@ -38,9 +38,9 @@ class FixedIntervals:
         """See `Policy`."""
         return max(self._intervals[page] * self._draw.random(), MIN_DAYS)
 
-    def visited(self, page: int, now: float, found: Found, brought_links: bool) -> float | None:
+    def visited(self, page: int, now: float, found: VisitFound, brought_links: bool) -> float | None:
         """See `Policy`."""
-        if found is Found.MISSING:
+        if found is VisitFound.MISSING:
             self._misses[page] += 1
             return gone_wait(Absence.MISSING, self._misses[page])
         return self._intervals[page]
@@ -136,14 +136,14 @@ class OwnPolicy:
 
     def first_wait(self, page: int, now: float) -> float:
         """See `Policy`."""
-        state = first_state(Visit(now * DAY_S, Found.CHANGED), self._prior(page))
+        state = first_state(Visit(now * DAY_S, VisitFound.CHANGED), self._prior(page))
         if now > 0:
             self.census.add(cell_of(state.page_class, state.rate))
         state = replace(state, interval_days=self.schedule.interval(state, self.price))
         self._states[page] = state
         return self.schedule.first_wait(state, self._draw.random())
 
-    def visited(self, page: int, now: float, found: Found, brought_links: bool) -> float | None:
+    def visited(self, page: int, now: float, found: VisitFound, brought_links: bool) -> float | None:
         """See `Policy`."""
         self._fetched += 1
         before = self._states[page]
@@ -152,7 +152,7 @@ class OwnPolicy:
         rank = _POPULAR_RANK if self._web.popular[host] else _MIDDLE_RANK
         visit = Visit(now * DAY_S, found, brought_links, host_rank=rank)
         state = after_visit(before, visit, before.rate if before.is_learned else self._prior(page))
-        if found is Found.MISSING:
+        if found is VisitFound.MISSING:
             if before.misses == 0:
                 self.census.add(cell_of(before.page_class, before.rate), -1)
         else:

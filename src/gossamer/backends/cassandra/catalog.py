@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from heapq import merge
-from importlib.resources import files
 from itertools import groupby, islice
 from operator import itemgetter
 from tempfile import TemporaryFile
@@ -21,13 +19,15 @@ import msgspec
 
 from gossamer.backends.cassandra import writing
 from gossamer.backends.cassandra.connect import MissingTableError, Ring, shown
-from gossamer.backends.cassandra.letters import KnownLetters, Letter
+from gossamer.backends.cassandra.letters import KnownLetters, LetterPlace
 from gossamer.backends.cassandra.writing import Shape, Table, bucket_of, host_part
+from gossamer.backends.clients.errors import AT_THE_START, WHILE_IT_RUNS
 from gossamer.core.url.forms import host_of
 from gossamer.foundation import failpoints
-from gossamer.model.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.model.errors import UsageError
 from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import (
+    FORMAT,
     CatalogChanges,
     CatalogHost,
     CatalogPage,
@@ -79,11 +79,15 @@ def _read(file: IO[bytes]) -> Iterator[Row]:
         yield _decode(file.read(int.from_bytes(head, "big")))
 
 
-FORMAT = 1
-TABLES = ("pages_by_id", "pages_by_host", "dead_letters", "dead_letter_ids", "hosts")
+TABLES = tuple(table.name for table in writing.TABLES)
 _OTHER_KEYSPACE = "name another keyspace, as cassandra://host:port/KEYSPACE"
 _TRIES = 20  # while others create the tables
 _RETRY_S = 0.5
+# `clock` is of a crawl on one machine: the last write timestamp, in microseconds.
+_CREATE = """
+    CREATE TABLE IF NOT EXISTS $keyspace.catalog
+    (one text PRIMARY KEY, format int, crawl text, buckets int, created_at timestamp, clock bigint)
+"""
 _FIRST_ROW = """
     INSERT INTO $keyspace.catalog (one, format, crawl, buckets, created_at)
     VALUES ('catalog', %s, %s, %s, toTimestamp(now())) IF NOT EXISTS
@@ -127,12 +131,12 @@ class CassandraCatalog:
 
     def is_there(self) -> bool:
         """Return whether the tables are there; raise UsageError if that cannot be found out."""
-        with _at_the_start():
+        with AT_THE_START:
             return self._found(self.ring.tables())
 
     def check(self, crawl: str) -> None:
         """Create the tables for a crawl, unless they are there; raise UsageError if they cannot be used."""
-        with _at_the_start():
+        with AT_THE_START:
             self.ring.check_server()
             for tries_left in reversed(range(_TRIES)):
                 try:
@@ -148,11 +152,8 @@ class CassandraCatalog:
         """Create the tables, unless they are there; return whether it did. An empty name can be set later."""
         is_new = not self._found(self.ring.tables())
         if is_new:
-            text = files(__package__).joinpath("catalog.cql").read_text("utf-8")
-            lines = (line.partition("--")[0] for line in text.splitlines())
-            for statement in "\n".join(lines).split(";"):
-                if statement.strip():
-                    self.ring.execute(statement)
+            for statement in (_CREATE, *(table.create for table in writing.TABLES)):
+                self.ring.execute(statement)
             self.ring.execute(_FIRST_ROW, (FORMAT, crawl, buckets))
         elif crawl:
             self.ring.execute("UPDATE $keyspace.catalog SET crawl = %s WHERE one = 'catalog' IF crawl = ''", (crawl,))
@@ -169,7 +170,7 @@ class CassandraCatalog:
 
     def check_empty(self) -> None:
         """Raise UsageError if there are rows: those of another crawl would be replaced."""
-        with _at_the_start():
+        with AT_THE_START:
             for query in _ANY_ROW:
                 if self.ring.execute(query):
                     raise UsageError(
@@ -198,7 +199,7 @@ class CassandraCatalog:
 
     def put(self, changes: CatalogChanges) -> None:
         """Store rows; if that fails, connect anew and try once more."""
-        with _while_it_runs():
+        with WHILE_IT_RUNS:
             self.ring.repeated(lambda: self._put(changes))
 
     def _put(self, changes: CatalogChanges) -> None:
@@ -229,7 +230,7 @@ class CassandraCatalog:
     def _put_letters(self, letters: Sequence[DeadLetter], stamp: _Stamp) -> None:
         if not letters:
             return
-        self._letters().add(Letter(letter.url_id, letter.host, letter.node) for letter in letters)
+        self._letters().add(LetterPlace(letter.url_id, letter.host, letter.node) for letter in letters)
         # In this order: a letter that can be seen can be found by its id, and removed.
         self._insert(writing.DEAD_LETTER_IDS, letters, stamp)
         self._insert(writing.DEAD_LETTERS, letters, stamp)
@@ -263,8 +264,7 @@ class CassandraCatalog:
             self.ring.run_all([(statement, key) for key in keys])
 
     def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
-        """Remove rows."""
-        with _while_it_runs():
+        with WHILE_IT_RUNS:
             self.ring.repeated(lambda: self._remove(visits, dead_letters, hosts))
 
     def _remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
@@ -318,14 +318,13 @@ class CassandraCatalog:
 
     def _in_both(self, queries: Sequence[str], keys: int) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of two tables that have the same key, together."""
-        with _while_it_runs():
+        with WHILE_IT_RUNS:
             lists = [sorted_rows(tuple(row) for row in self.ring.scan(query)) for query in queries]
             for _, group in groupby(merge(*lists, key=itemgetter(slice(keys))), key=itemgetter(slice(keys))):
                 yield list(group)
 
     def hosts(self, names: Sequence[str]) -> dict[str, HostCounts]:
-        """Return those of some hosts that there are."""
-        with _while_it_runs():
+        with WHILE_IT_RUNS:
             found = self.ring.repeated(lambda: self._hosts(names))
         return {row.name: HostCounts(row.pages, row.fetches, row.errors) for row in found}
 
@@ -334,13 +333,11 @@ class CassandraCatalog:
         return self.ring.run_all([(query, (name,)) for name in names])
 
     def host_names(self) -> Iterator[str]:
-        """Return the names of all hosts, sorted."""
-        with _while_it_runs():
+        with WHILE_IT_RUNS:
             rows = self.ring.scan("SELECT name FROM $keyspace.hosts")
             yield from (row[0] for row in sorted_rows(tuple(row) for row in rows))
 
     def close(self) -> None:
-        """Close the connections."""
         self.ring.close()
 
 
@@ -363,24 +360,3 @@ class _Stamp:
 
 def _microseconds(at: float) -> int:
     return round(1_000_000 * at)
-
-
-@contextmanager
-def _at_the_start() -> Iterator[None]:
-    try:
-        yield
-    except EngineUnavailableError as error:
-        raise UsageError(str(error)) from error
-
-
-@contextmanager
-def _while_it_runs() -> Iterator[None]:
-    try:
-        yield
-    except (EngineUnavailableError, UsageError) as error:  # also rights that were taken away meanwhile
-        raise StoreUnavailableError(str(error)) from error
-
-
-def open_catalog(url: str) -> CassandraCatalog:
-    """Return the catalog behind a URL. Nothing is sent before the first call."""
-    return CassandraCatalog(url)

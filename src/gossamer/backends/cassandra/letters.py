@@ -32,7 +32,7 @@ _OF_IDS = """
 """
 
 
-class Letter(Struct, frozen=True):
+class LetterPlace(Struct, frozen=True):
     """Where a dead letter is, and who wrote it."""
 
     url_id: UrlId
@@ -43,7 +43,7 @@ class Letter(Struct, frozen=True):
 class _Host(Struct):
     """What is known about a host; None: it has too many letters to remember."""
 
-    letters: dict[UrlId, Letter] | None
+    letters: dict[UrlId, LetterPlace] | None
     read_at: float
 
 
@@ -61,13 +61,13 @@ class KnownLetters:
         self._count = 0  # letters of all of them
         self.is_shared = False  # by several nodes
 
-    def among(self, ids: Iterable[UrlId]) -> list[Letter]:
+    def among(self, ids: Iterable[UrlId]) -> list[LetterPlace]:
         """Return those of some URLs that are dead letters."""
         by_host: defaultdict[bytes, list[UrlId]] = defaultdict(list)
         for url_id in ids:
             by_host[host_part(url_id)].append(url_id)
         self._read([host for host in by_host if not self._is_known(host)])
-        found: list[Letter] = []
+        found: list[LetterPlace] = []
         many: dict[bytes, list[UrlId]] = {}
         for host, some in by_host.items():
             letters = self._hosts[host].letters
@@ -79,7 +79,7 @@ class KnownLetters:
         self._shrink()
         return found
 
-    def add(self, letters: Iterable[Letter]) -> None:
+    def add(self, letters: Iterable[LetterPlace]) -> None:
         """Remember letters that are about to be written."""
         for letter in letters:
             known = self._hosts.get(host_part(letter.url_id))
@@ -111,11 +111,11 @@ class KnownLetters:
         for host in hosts:
             self._drop(host)
             some = found.get(host, ())
-            letters = {row.url_id: Letter(row.url_id, row.host, row.node) for row in some}
+            letters = {row.url_id: LetterPlace(row.url_id, row.host, row.node) for row in some}
             self._hosts[host] = _Host(letters if len(letters) <= MAX_READ else None, read_at)
             self._count += len(letters) if len(letters) <= MAX_READ else 0
 
-    def _asked(self, many: _ByHost) -> list[Letter]:
+    def _asked(self, many: _ByHost) -> list[LetterPlace]:
         """Return which of some URLs are letters, of hosts that have too many to remember."""
         by_partition: defaultdict[tuple[bytes, int], list[UrlId]] = defaultdict(list)
         for host, ids in many.items():
@@ -129,7 +129,7 @@ class KnownLetters:
             for partition, some in by_partition.items()
             for start in range(0, len(some), _IDS_AT_ONCE)
         ])  # fmt: skip
-        return [Letter(row.url_id, row.host, row.node) for row in rows]
+        return [LetterPlace(row.url_id, row.host, row.node) for row in rows]
 
     def _shrink(self) -> None:
         while len(self._hosts) > MAX_HOSTS or self._count > MAX_REMEMBERED:

@@ -31,7 +31,7 @@ def init(url: str, options: SetupOptions) -> list[str]:
 
 def _keyspace(ring: Ring, options: SetupOptions) -> str:
     """Create the keyspace, unless it is there; return a line about it."""
-    name = ring.place.keyspace
+    name = ring.keyspace
     servers = len(ring.session().cluster.metadata.all_hosts())
     if not ring.has_keyspace():
         copies = options.copies(servers)

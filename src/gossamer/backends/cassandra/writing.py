@@ -17,18 +17,23 @@ from msgspec import Struct
 
 from gossamer.backends.cassandra.connect import Ring
 from gossamer.model.records import UrlId
-from gossamer.ports.catalog_store import CatalogHost, CatalogPage, DeadLetter
+from gossamer.ports.catalog_store import CatalogHost, CatalogPage, Column, DeadLetter, Kind, columns_of
 
 DEFAULT_BUCKETS = 16
 MAX_BUCKETS = 1024
 _HOST_BYTES = 8  # of an id
 _ROWS_PER_BATCH = 50
-_TIMES = frozenset({"fetched_at", "at", "parked_until", "first_seen_at", "last_fetch_at"})
-_EMPTY: dict[str, object] = {
-    **dict.fromkeys(("duplicate_of", "near_duplicate_of"), b""),
-    **dict.fromkeys(("archive_file", "found_on"), ""),
-    **dict.fromkeys(("archive_offset", "status"), 0),
+_TYPES = {
+    Kind.TEXT: "text",
+    Kind.BYTES: "blob",
+    Kind.NUMBER: "int",
+    Kind.COUNT: "bigint",
+    Kind.REAL: "double",
+    Kind.FLAG: "boolean",
+    Kind.TIME: "timestamp",
 }
+# No column is null: a null is stored as a tombstone. What is not known is empty, 0, or 1970-01-01.
+_EMPTY = {Kind.TEXT: "", Kind.BYTES: b"", Kind.NUMBER: 0, Kind.COUNT: 0}
 Values: TypeAlias = list[object]
 Statement: TypeAlias = tuple[Any, Sequence[object]]
 
@@ -44,30 +49,50 @@ def host_part(url_id: UrlId) -> bytes:
 
 
 class Table(Struct, frozen=True):
-    """A table, its columns in the order in which they are written, and how many of them are its partition's key."""
+    """A table, its columns in the order in which they are written, and how many begin the keys."""
 
     name: str
-    columns: tuple[str, ...]
-    partition: int
+    columns: tuple[Column, ...]
+    partition: int  # columns of the key of a partition
+    key: int  # of the key of a row
+
+    @property
+    def create(self) -> str:
+        """Return the statement that creates the table."""
+        columns = [f"{column.name} {_TYPES[column.kind]}" for column in self.columns]
+        names = [column.name for column in self.columns[: self.key]]
+        key = ", ".join([f"({', '.join(names[: self.partition])})", *names[self.partition :]])
+        return f"CREATE TABLE IF NOT EXISTS $keyspace.{self.name} ({', '.join(columns)}, PRIMARY KEY ({key}))"
 
     @property
     def insert(self) -> str:
         """Return the statement that inserts or replaces a row; its last parameter is the write timestamp."""
         marks = ", ".join("?" * len(self.columns))
-        return f"INSERT INTO $keyspace.{self.name} ({', '.join(self.columns)}) VALUES ({marks}) USING TIMESTAMP ?"  # noqa: S608
+        names = ", ".join(column.name for column in self.columns)
+        return f"INSERT INTO $keyspace.{self.name} ({names}) VALUES ({marks}) USING TIMESTAMP ?"  # noqa: S608
 
 
-def _fields(row: type[Struct], *others: str) -> tuple[str, ...]:
-    return tuple(field for field in row.__struct_fields__ if field not in others)
+_BUCKET = Column("bucket", Kind.NUMBER)  # divides the rows of a host, so that no partition grows without bound
+_HOST_ID = Column("host_id", Kind.BYTES)  # the first eight bytes of the URL's id
+_COMMITTED_AT = Column("committed_at", Kind.TIME)
 
 
-_PAGE = (*_fields(CatalogPage, "url_id", "visit", "host"), "crawl", "committed_at")
-_LETTER = (*_fields(DeadLetter, "url_id", "host"), "committed_at")
-PAGES_BY_ID = Table("pages_by_id", ("url_id", "visit", "host", *_PAGE), 1)
-PAGES_BY_HOST = Table("pages_by_host", ("host", "bucket", "url_id", "visit", *_PAGE), 2)
-DEAD_LETTERS = Table("dead_letters", ("host", "bucket", "url_id", *_LETTER), 2)
-DEAD_LETTER_IDS = Table("dead_letter_ids", ("host_id", "bucket", "url_id", "host", "outcome", "node"), 2)
-HOSTS = Table("hosts", (*_fields(CatalogHost), "committed_at"), 1)
+def _columns(row: type[Struct], first: Sequence[str | Column], *more: Column) -> tuple[Column, ...]:
+    """Return all columns of a row and more; some of them come first."""
+    own = {column.name: column for column in (*columns_of(row), *more)}
+    begin = [own.pop(column) if isinstance(column, str) else column for column in first]
+    return (*begin, *own.values())
+
+
+_PAGE = (Column("crawl", Kind.TEXT), _COMMITTED_AT)
+PAGES_BY_ID = Table("pages_by_id", _columns(CatalogPage, ["url_id", "visit"], *_PAGE), 1, 2)
+PAGES_BY_HOST = Table("pages_by_host", _columns(CatalogPage, ["host", _BUCKET, "url_id", "visit"], *_PAGE), 2, 4)
+DEAD_LETTERS = Table("dead_letters", _columns(DeadLetter, ["host", _BUCKET, "url_id"], _COMMITTED_AT), 2, 3)
+# Where a dead letter is, by the URL's id alone.
+_LETTER_ID = tuple(column for column in columns_of(DeadLetter) if column.name in {"url_id", "host", "outcome", "node"})
+DEAD_LETTER_IDS = Table("dead_letter_ids", (_HOST_ID, _BUCKET, *_LETTER_ID), 2, 3)
+HOSTS = Table("hosts", _columns(CatalogHost, ["name"], _COMMITTED_AT), 1, 1)
+TABLES = (PAGES_BY_ID, PAGES_BY_HOST, DEAD_LETTERS, DEAD_LETTER_IDS, HOSTS)
 
 
 class Shape(Struct, frozen=True):
@@ -82,19 +107,19 @@ def values_of(table: Table, row: CatalogPage | DeadLetter | CatalogHost, shape: 
     return [_value(column, row, shape, committed_at) for column in table.columns]
 
 
-def _value(column: str, row: CatalogPage | DeadLetter | CatalogHost, shape: Shape, committed_at: float) -> object:
-    if column == "committed_at":
+def _value(column: Column, row: CatalogPage | DeadLetter | CatalogHost, shape: Shape, committed_at: float) -> object:
+    if column is _COMMITTED_AT:
         return milliseconds(committed_at)
-    if column == "crawl":
+    if column.name == "crawl":
         return shape.crawl
-    if column == "bucket" and not isinstance(row, CatalogHost):
+    if column is _BUCKET and not isinstance(row, CatalogHost):
         return bucket_of(row.url_id, shape.buckets)
-    if column == "host_id" and not isinstance(row, CatalogHost):
+    if column is _HOST_ID and not isinstance(row, CatalogHost):
         return host_part(row.url_id)
-    value = getattr(row, column)
-    if column in _TIMES:
-        return milliseconds(value)
-    return _EMPTY[column] if value is None else value
+    value = getattr(row, column.name)
+    if column.kind is Kind.TIME:
+        return milliseconds(value or 0.0)
+    return _EMPTY[column.kind] if value is None else value
 
 
 def milliseconds(at: float) -> int:

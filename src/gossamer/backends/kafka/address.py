@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
+from gossamer.backends.clients.cassandra import Servers
 from gossamer.model.errors import UsageError
 
 EXPECTED = "expected kafka://host:port,…/NAME?cassandra=host:port,…/keyspace"
@@ -22,20 +23,7 @@ _KEYSPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 
 
-class Servers(Struct, frozen=True):
-    """Servers of one engine, and how to log in."""
-
-    hosts: tuple[tuple[str, int], ...]
-    user: str = ""
-    password: str = ""
-
-    @property
-    def text(self) -> str:
-        """The servers, as in a URL."""
-        return ",".join(f"{host}:{port}" for host, port in self.hosts)
-
-
-class Place(Struct, frozen=True):
+class CrawlAddress(Struct, frozen=True):
     """Where a crawl is."""
 
     name: str
@@ -56,7 +44,7 @@ class Place(Struct, frozen=True):
         return f"kafka://{self.kafka.text}/{self.name}?cassandra={self.cassandra.text}/{self.keyspace}"
 
 
-def place_of(url: str, environment: Mapping[str, str]) -> Place:
+def place_of(url: str, environment: Mapping[str, str]) -> CrawlAddress:
     """Return where the crawl of a URL is."""
     rest, _, query = url.removeprefix("kafka://").partition("?")
     brokers, _, name = rest.rpartition("/")
@@ -70,7 +58,7 @@ def place_of(url: str, environment: Mapping[str, str]) -> Place:
         raise UsageError(f"{_safe(url)}: the name of a crawl has up to 100 letters, digits and ._-; {EXPECTED}")
     if not hosts or not _KEYSPACE.fullmatch(keyspace):
         raise UsageError(f"{_safe(url)}: no keyspace of Cassandra (letters, digits and _); {EXPECTED}")
-    return Place(
+    return CrawlAddress(
         name=name,
         kafka=kafka,
         cassandra=_servers(url, hosts, _CASSANDRA_PORT, environment.get(CASSANDRA_PASSWORD, "")),

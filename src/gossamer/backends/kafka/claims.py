@@ -8,9 +8,9 @@ import time
 import msgspec
 from msgspec import Struct
 
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.leases import Leases
-from gossamer.model.errors import EngineUnavailableError
+from gossamer.model.errors import LedgerUnavailableError
 from gossamer.ports.shared_ledger import NodeId
 
 TRIES = 50
@@ -29,7 +29,7 @@ _claims = msgspec.msgpack.Decoder(_Claims).decode
 class Claims:
     """See the module."""
 
-    def __init__(self, database: Database, leases: Leases) -> None:
+    def __init__(self, database: Keyspace, leases: Leases) -> None:
         self._database = database
         self._leases = leases
 
@@ -52,7 +52,7 @@ class Claims:
                     self._leases.set_claim(node, claimed)
                 return claimed
             time.sleep(random.uniform(0, PAUSE_S * min(attempt + 1, 10)))
-        raise EngineUnavailableError(f"ledger {self._database.name}: the budget is claimed all the time; again later")
+        raise LedgerUnavailableError(f"ledger {self._database.name}: the budget is claimed all the time; again later")
 
     def _read(self, budget: str) -> tuple[int, _Claims]:
         text = "SELECT version, body FROM claims WHERE crawl = ? AND budget = ?"

@@ -21,7 +21,7 @@ import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.backends.kafka.database import Database, Statement, int_bytes, long_bytes
+from gossamer.backends.kafka.database import Keyspace, Statement, int_bytes, long_bytes
 from gossamer.backends.kafka.layout import Layout
 from gossamer.backends.kafka.leases import Lease, Leases
 from gossamer.backends.kafka.pages import StoredPages
@@ -40,22 +40,20 @@ _WRITE_ARCHIVE = "INSERT INTO archives (crawl, node, file, length) VALUES (?, ?,
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Plan(Struct, frozen=True):
-    """A commit, as it is journaled."""
-
+class JournaledCommit(Struct, frozen=True):
     commit: Commit  # without its links and signatures
     positions: dict[int, tuple[int, int]]  # shard -> from where on its links are not done with, timestamp
     at_us: int  # the engine's time
 
 
-_plan = msgspec.msgpack.Decoder(Plan).decode
+_plan = msgspec.msgpack.Decoder(JournaledCommit).decode
 _similar = msgspec.msgpack.Decoder(dict[UrlId, Similar]).decode
 
 
 class Commits:
     """See the module."""
 
-    def __init__(self, database: Database, record: Record) -> None:
+    def __init__(self, database: Keyspace, record: Record) -> None:
         self._database = database
         self._crawl = database.name
         self._record = record
@@ -74,7 +72,7 @@ class Commits:
             self._layout = found.layout
         return self._layout
 
-    def make(self, node: NodeId, plan: Plan, similar: Mapping[UrlId, Similar]) -> bool:
+    def make(self, node: NodeId, plan: JournaledCommit, similar: Mapping[UrlId, Similar]) -> bool:
         """Journal and decide a commit; False if the node's lease has ended."""
         number = plan.commit.number
         body = zstandard.ZstdCompressor(_ZSTD_LEVEL).compress(_encode(plan))
@@ -87,7 +85,7 @@ class Commits:
         failpoints.reach("before_decision")
         return self.leases.decide(node, number, plan.commit.totals, _encode(similar), len(chunks))
 
-    def apply(self, node: NodeId, plan: Plan) -> dict[bytes, UrlId]:
+    def apply(self, node: NodeId, plan: JournaledCommit) -> dict[bytes, UrlId]:
         """Apply a commit that is made; return contents of which another page is the first."""
         commit = plan.commit
         if commit.added:
@@ -102,7 +100,7 @@ class Commits:
         self.leases.publish(node, commit.number, commit.totals)
         return known
 
-    def _statements(self, plan: Plan) -> Iterator[tuple[int, Statement]]:
+    def _statements(self, plan: JournaledCommit) -> Iterator[tuple[int, Statement]]:
         commit = plan.commit
 
         def stamp_of(shard: int) -> int:
@@ -119,7 +117,7 @@ class Commits:
         ]
         self._database.write_batches([((crawl,), statements)])
 
-    def _write_archives(self, node: NodeId, plan: Plan) -> None:
+    def _write_archives(self, node: NodeId, plan: JournaledCommit) -> None:
         crawl = self._crawl.encode()
         name = node.name.encode()
         stamp = long_bytes(plan.at_us)
@@ -135,7 +133,7 @@ class Commits:
         if lease.commit and (copy is None or copy.commit < lease.commit):
             self.apply(node, self.journaled(node, lease))
 
-    def journaled(self, node: NodeId, lease: Lease) -> Plan:
+    def journaled(self, node: NodeId, lease: Lease) -> JournaledCommit:
         """Return the last commit of an incarnation."""
         found = self._database.read(
             "SELECT number, body FROM journal WHERE crawl = ? AND name = ? AND incarnation = ?",
@@ -156,6 +154,6 @@ def similar_in(answer: bytes | None) -> dict[UrlId, Similar]:
     return _similar(answer) if answer else {}
 
 
-def plan_of(commit: Commit, positions: dict[int, tuple[int, int]], at_us: int) -> Plan:
+def plan_of(commit: Commit, positions: dict[int, tuple[int, int]], at_us: int) -> JournaledCommit:
     """Return a commit as it is journaled: without what was sent and stored before."""
-    return Plan(replace(commit, links={}, signatures={}), positions, at_us)
+    return JournaledCommit(replace(commit, links={}, signatures={}), positions, at_us)

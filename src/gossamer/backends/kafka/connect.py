@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable
 
 from gossamer.backends.kafka.address import place_of
-from gossamer.backends.kafka.database import Database, require_version
+from gossamer.backends.kafka.database import Keyspace, require_version
 from gossamer.backends.kafka.shared_ledger import KafkaSharedLedger
 from gossamer.backends.kafka.topic import Topic
 from gossamer.ports.shared_ledger import SharedLedger
 
 
 def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
-    """Return the ledger behind a URL; raises `EngineUnavailableError` if no server can be reached."""
+    """Return the ledger behind a URL; raises `LedgerUnavailableError` if no server can be reached."""
     place = place_of(url, os.environ)
-    database = Database(place)
+    database = Keyspace(place)
     topic = Topic(place)
     if caveat := check_servers(database):
         topic.partition_count()  # raises if the crawl cannot be used anyway
@@ -23,7 +23,7 @@ def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
     return KafkaSharedLedger(database, topic)
 
 
-def check_servers(database: Database) -> str:
+def check_servers(database: Keyspace) -> str:
     """Raise if Cassandra is too old; return what the operator should know, or an empty string."""
     ((version,),) = database.read("SELECT release_version FROM system.local")
     require_version(version, database.label)

@@ -15,7 +15,7 @@ from gossamer.backends.kafka.layout import Layout
 from gossamer.ports.shared_ledger import Message
 
 
-class Letter(Struct):
+class InboxMessage(Struct):
     """Links for a shard, from one commit."""
 
     id: bytes
@@ -34,9 +34,9 @@ class Inbox:
         self._layout = layout
         self._first: dict[int, int] = {}  # shard -> offset from which its links are new
         self._next: dict[int, int] = {}  # partition -> offset of the next message
-        self._open: dict[int, dict[int, int]] = {}  # partition -> offset -> letters that are not read
-        self._letters: dict[int, list[Letter]] = {}  # by shard, those that were offered first
-        self._begun: dict[tuple[int, bytes], Letter] = {}  # of which parts are missing
+        self._open: dict[int, dict[int, int]] = {}  # partition -> offset -> messages that are not read
+        self._messages: dict[int, list[InboxMessage]] = {}  # by shard, those that were offered first
+        self._begun: dict[tuple[int, bytes], InboxMessage] = {}  # of which parts are missing
         self.waiting_bytes = 0
 
     @property
@@ -67,9 +67,9 @@ class Inbox:
         """Collect no more links for shards."""
         for shard in shards:
             self._first.pop(shard, None)
-            for letter in self._letters.pop(shard, ()):
-                self._begun.pop((shard, letter.id), None)
-                self._close(letter)
+            for message in self._messages.pop(shard, ()):
+                self._begun.pop((shard, message.id), None)
+                self._close(message)
         used = {self._layout.range_of(shard) for shard in self._first}
         self._next = {number: offset for number, offset in self._next.items() if number in used}
 
@@ -78,10 +78,10 @@ class Inbox:
         for shard, links, has_more in parts:
             if shard in self._first and offset >= self._first[shard]:
                 sender, _, number = key.decode().rpartition("/")
-                self._add_part(shard, Letter(key, partition, offset, sender, int(number), links, not has_more))
+                self._add_part(shard, InboxMessage(key, partition, offset, sender, int(number), links, not has_more))
         self._next[partition] = offset + 1
 
-    def _add_part(self, shard: int, part: Letter) -> None:
+    def _add_part(self, shard: int, part: InboxMessage) -> None:
         self.waiting_bytes += len(part.links)
         begun = self._begun.pop((shard, part.id), None) if self._begun else None
         whole = begun or part
@@ -92,78 +92,78 @@ class Inbox:
             self._begun[shard, part.id] = whole
         if begun is not None:
             return
-        self._letters.setdefault(shard, []).append(part)
+        self._messages.setdefault(shard, []).append(part)
         opened = self._open.setdefault(part.partition, {})
         opened[part.offset] = opened.get(part.offset, 0) + 1
 
-    def _close(self, letter: Letter) -> None:
-        self.waiting_bytes -= len(letter.links)
-        opened = self._open[letter.partition]
-        opened[letter.offset] -= 1
-        if not opened[letter.offset]:
-            del opened[letter.offset]
+    def _close(self, message: InboxMessage) -> None:
+        self.waiting_bytes -= len(message.links)
+        opened = self._open[message.partition]
+        opened[message.offset] -= 1
+        if not opened[message.offset]:
+            del opened[message.offset]
 
-    def letters(self) -> Iterator[tuple[int, Letter]]:
-        """Yield all letters that wait, with their shards."""
-        for shard, letters in self._letters.items():
-            for letter in letters:
-                yield shard, letter
+    def messages(self) -> Iterator[tuple[int, InboxMessage]]:
+        """Yield all messages that wait, with their shards."""
+        for shard, messages in self._messages.items():
+            for message in messages:
+                yield shard, message
 
-    def drop(self, is_void: Callable[[Letter], bool]) -> None:
-        """Remove letters whose commits were never made."""
-        for shard, letters in list(self._letters.items()):
-            for letter in [each for each in letters if is_void(each)]:
-                letters.remove(letter)
-                self._close(letter)
-            if not letters:
-                del self._letters[shard]
+    def drop(self, is_void: Callable[[InboxMessage], bool]) -> None:
+        """Remove messages whose commits were never made."""
+        for shard, messages in list(self._messages.items()):
+            for message in [each for each in messages if is_void(each)]:
+                messages.remove(message)
+                self._close(message)
+            if not messages:
+                del self._messages[shard]
 
     # -- reading ----------------------------------------------------------------------------------
 
     def begins_with(self, shard: int, ids: Sequence[bytes]) -> bool:
-        """Return whether these are the first letters of a shard."""
-        return [letter.id for letter in self._letters.get(shard, ())[: len(ids)]] == list(ids)
+        """Return whether these are the first messages of a shard."""
+        return [message.id for message in self._messages.get(shard, ())[: len(ids)]] == list(ids)
 
     def offer(
-        self, read: Mapping[int, Sequence[bytes]], is_made: Callable[[Letter], bool], max_bytes: int
+        self, read: Mapping[int, Sequence[bytes]], is_made: Callable[[InboxMessage], bool], max_bytes: int
     ) -> dict[int, list[Message]]:
-        """Return letters after those that were read; those of a commit that is not made yet come later."""
+        """Return messages after those that were read; those of a commit that is not made yet come later."""
         offered: dict[int, list[Message]] = {}
         size = 0
-        for shard, letters in self._letters.items():
+        for shard, messages in self._messages.items():
             count = len(read.get(shard, ()))
             if not self.begins_with(shard, read.get(shard, ())):
                 continue
-            ready: list[Letter] = []
-            for letter in letters[count:]:
-                if size < max_bytes and letter.is_whole and is_made(letter):
-                    ready.append(letter)
-                    size += len(letter.links)
+            ready: list[InboxMessage] = []
+            for message in messages[count:]:
+                if size < max_bytes and message.is_whole and is_made(message):
+                    ready.append(message)
+                    size += len(message.links)
             if ready:
-                chosen = {id(letter) for letter in ready}
-                rest = [letter for letter in letters[count:] if id(letter) not in chosen]
-                letters[count:] = ready + rest
-                offered[shard] = [Message(letter.id, letter.links) for letter in ready]
+                chosen = {id(message) for message in ready}
+                rest = [message for message in messages[count:] if id(message) not in chosen]
+                messages[count:] = ready + rest
+                offered[shard] = [Message(message.id, message.links) for message in ready]
         return offered
 
     def positions_after(self, read: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         """Return from where on the links of each shard are not done with, when some more were read."""
         found: dict[int, int] = {}
         for shard, first in self._first.items():
-            left = self._letters.get(shard, ())[len(read.get(shard, ())) :]
+            left = self._messages.get(shard, ())[len(read.get(shard, ())) :]
             seen = max(first, self._next[self._layout.range_of(shard)])
-            found[shard] = min((letter.offset for letter in left), default=seen)
+            found[shard] = min((message.offset for message in left), default=seen)
         return found
 
     def remove(self, read: Mapping[int, Sequence[bytes]]) -> None:
-        """Remove letters that were read."""
+        """Remove messages that were read."""
         for shard, ids in read.items():
-            letters = self._letters.get(shard, [])
-            for letter in letters[: len(ids)]:
-                self._close(letter)
-            del letters[: len(ids)]
-            if not letters:
-                self._letters.pop(shard, None)
+            messages = self._messages.get(shard, [])
+            for message in messages[: len(ids)]:
+                self._close(message)
+            del messages[: len(ids)]
+            if not messages:
+                self._messages.pop(shard, None)
 
     def done_offsets(self) -> dict[int, int]:
         """Return up to where each partition is done with, as far as the shards here are concerned."""

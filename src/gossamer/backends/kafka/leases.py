@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Struct
 
-from gossamer.backends.kafka.database import Database, Fields
+from gossamer.backends.kafka.database import Fields, Keyspace
 from gossamer.model.errors import LeaseLostError, NodeNameTakenError
 from gossamer.model.figures import Totals
 from gossamer.model.state import NodeStatus
@@ -85,7 +85,7 @@ class Copy(Struct, frozen=True):
 class Leases:
     """See the module. `complete` applies the last commit of an incarnation everywhere."""
 
-    def __init__(self, database: Database, complete: Callable[[NodeId, Lease], None]) -> None:
+    def __init__(self, database: Keyspace, complete: Callable[[NodeId, Lease], None]) -> None:
         self._database = database
         self._name = database.name
         self._complete = complete

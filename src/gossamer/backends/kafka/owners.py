@@ -14,9 +14,9 @@ from itertools import groupby
 import msgspec
 from msgspec import Struct
 
-from gossamer.backends.kafka.database import Database, int_bytes
+from gossamer.backends.kafka.database import Keyspace, int_bytes
 from gossamer.backends.kafka.layout import Layout
-from gossamer.model.errors import EngineUnavailableError
+from gossamer.model.errors import LedgerUnavailableError
 from gossamer.ports.shared_ledger import NodeId
 
 TRIES = 50
@@ -34,7 +34,6 @@ class Owner(Struct, frozen=True, array_like=True):
 
     @property
     def node(self) -> NodeId:
-        """The node."""
         return NodeId(self.name, self.incarnation)
 
 
@@ -45,7 +44,7 @@ Owned = dict[int, Owner]  # by shard
 class Owners:
     """See the module."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Keyspace) -> None:
         self._database = database
         self._crawl = database.name
         self._known: dict[int, tuple[int, Owned]] = {}  # range -> version, as last seen by `look`
@@ -101,7 +100,7 @@ class Owners:
             if not changed or self._write(rows, changed, layout):
                 return changed
             time.sleep(random.uniform(0, PAUSE_S * min(attempt + 1, 10)))
-        raise EngineUnavailableError(f"ledger {self._crawl}: the owners of shards are changed all the time")
+        raise LedgerUnavailableError(f"ledger {self._crawl}: the owners of shards are changed all the time")
 
     def _write(self, rows: Mapping[int, tuple[int, Owned]], changed: Owned, layout: Layout) -> bool:
         crawl = self._crawl.encode()

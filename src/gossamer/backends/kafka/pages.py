@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from xxhash import xxh3_64_intdigest
 
-from gossamer.backends.kafka.database import Database, Statement, int_bytes
+from gossamer.backends.kafka.database import Keyspace, Statement, int_bytes
 from gossamer.backends.kafka.layout import Layout
 from gossamer.core.dedup.minhash import LANES
 from gossamer.core.dedup.shared_pages import MAX_EQUAL, NearPages, bands_of
@@ -31,7 +31,7 @@ _SLOTS = tuple(bytes((number,)) for number in range(MAX_EQUAL))
 class StoredPages:
     """See the module."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Keyspace) -> None:
         self._database = database
         self._crawl = database.name
         self._sent_crawl = database.name.encode()

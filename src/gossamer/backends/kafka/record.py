@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.layout import Layout
 from gossamer.core.cluster.record_additions import Additions, extended
 from gossamer.model.errors import UsageError
@@ -30,7 +30,7 @@ class Stored(Struct, frozen=True):
 class Record:
     """See the module. Changed under the condition that it is the version that was read."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Keyspace) -> None:
         self._database = database
         self._crawl = database.name
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from cassandra import ReadFailure
 
-from gossamer.backends.kafka.database import Database, Fields, Statement, int_bytes, long_bytes
+from gossamer.backends.kafka.database import Fields, Keyspace, Statement, int_bytes, long_bytes
 from gossamer.backends.kafka.layout import Layout
 from gossamer.core.ledger.readable_rows import READABLE, readable, stored
 from gossamer.core.ledger.rows import SHARDED
-from gossamer.model.errors import EngineUnavailableError
+from gossamer.model.errors import LedgerUnavailableError
 from gossamer.ports import Row
 
 PLAIN = tuple(table for table in SHARDED if table not in READABLE)
@@ -58,7 +58,7 @@ _READ = {
 class ShardRows:
     """The rows of a crawl."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Keyspace) -> None:
         self._database = database
         self._crawl = database.name
 
@@ -67,8 +67,8 @@ class ShardRows:
     ) -> Iterator[tuple[int, Statement]]:
         """Yield what stores and removes rows, with the part of each statement."""
         crawl = self._crawl.encode()
-        ids = {table: self._database.prepared(_INSERT[table]).query_id for table in SHARDED}
-        removing = {table: self._database.prepared(_REMOVE[table]).query_id for table in SHARDED}
+        ids = {table: self._database.prepare(_INSERT[table]).query_id for table in SHARDED}
+        removing = {table: self._database.prepare(_REMOVE[table]).query_id for table in SHARDED}
         for shard, some in changed.items():
             stamp = long_bytes(stamp_of(shard))
             for table, key, value in some:
@@ -88,7 +88,7 @@ class ShardRows:
         for table in _SHORT_LIVED.intersection(tables):
             try:
                 yield from self._read(shards, [table], layout)
-            except EngineUnavailableError as error:
+            except LedgerUnavailableError as error:
                 # Cassandra refuses to pass over too many removed rows in one request. Some may come twice now.
                 if not isinstance(error.__cause__, ReadFailure) or len(shards) == 1:
                     raise

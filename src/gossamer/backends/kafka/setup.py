@@ -11,11 +11,12 @@ from cassandra.query import SimpleStatement
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from gossamer.backends.kafka.address import Place, place_of
-from gossamer.backends.kafka.database import Database, require_version
+from gossamer.backends.clients.kafka import ANSWER_S
+from gossamer.backends.kafka.address import CrawlAddress, place_of
+from gossamer.backends.kafka.database import Keyspace, require_version
 from gossamer.backends.kafka.layout import Layout, check_layout
 from gossamer.backends.kafka.rows import schema_of_plain_tables
-from gossamer.backends.kafka.topic import MAX_MESSAGE_BYTES, REQUEST_S, Topic
+from gossamer.backends.kafka.topic import MAX_MESSAGE_BYTES, Topic
 from gossamer.model.errors import UsageError
 from gossamer.ports.setup import DEFAULT_PARTITIONS, SetupOptions
 
@@ -39,8 +40,8 @@ def create_topic(topic: Topic, layout: Layout, replication: int) -> bool:
     config = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
     config |= {"max.message.bytes": str(MAX_MESSAGE_BYTES), "min.insync.replicas": str(max(1, replication - 1))}
     wanted = NewTopic(topic.name, layout.partitions, replication, config=config)
-    with topic.errors_as_ours():
-        (made,) = topic.admin().create_topics([wanted], operation_timeout=REQUEST_S).values()
+    with topic.errors:
+        (made,) = topic.admin().create_topics([wanted], operation_timeout=ANSWER_S).values()
         try:
             made.result()
         except KafkaException as error:
@@ -51,7 +52,7 @@ def create_topic(topic: Topic, layout: Layout, replication: int) -> bool:
     return True
 
 
-def create(place: Place, layout: Layout, replication: int) -> None:
+def create(place: CrawlAddress, layout: Layout, replication: int) -> None:
     """Create what a crawl needs, with this many copies of everything."""
     _create(place, SetupOptions(replication, layout.partitions, layout.buckets))
 
@@ -61,14 +62,14 @@ def init(url: str, options: SetupOptions) -> list[str]:
     return _create(place_of(url, os.environ), options)
 
 
-def _create(place: Place, options: SetupOptions) -> list[str]:
+def _create(place: CrawlAddress, options: SetupOptions) -> list[str]:
     layout = Layout(options.partitions or DEFAULT_PARTITIONS, options.buckets or 1)
     check_layout(layout, place.shown)
-    database = Database(place)
+    database = Keyspace(place, is_bare=True)
     topic = Topic(place)
     try:
-        with database.errors_as_ours():
-            session = database.bare_session()
+        with database.errors:
+            session = database.session()
             lines = [_check_version(place, session), _create_keyspace(place, session, options)]
             create_tables(session, place.keyspace)
         lines.append(_create_topic(place, topic, layout, options))
@@ -77,7 +78,7 @@ def _create(place: Place, options: SetupOptions) -> list[str]:
             raise UsageError(
                 f"topic {place.topic}: has {count} partitions, which cannot change; expected --partitions {count}"
             )
-        with database.errors_as_ours():
+        with database.errors:
             buckets = _plan_buckets(place, session, options, count)
         return [*lines, f"rows of {place.name}: buckets per partition of the topic: {buckets}"]
     finally:
@@ -85,13 +86,13 @@ def _create(place: Place, options: SetupOptions) -> list[str]:
         topic.close()
 
 
-def _check_version(place: Place, session: Session) -> str:
+def _check_version(place: CrawlAddress, session: Session) -> str:
     ((version,),) = session.execute("SELECT release_version FROM system.local")
     require_version(version, f"ledger {place.name}")
     return f"Cassandra {version} at {place.cassandra.text}"
 
 
-def _create_keyspace(place: Place, session: Session, options: SetupOptions) -> str:
+def _create_keyspace(place: CrawlAddress, session: Session, options: SetupOptions) -> str:
     """Create the keyspace, unless it is there; return a line about it."""
     servers = len(session.cluster.metadata.all_hosts())
     copies = options.copies(servers)
@@ -104,9 +105,9 @@ def _create_keyspace(place: Place, session: Session, options: SetupOptions) -> s
     return f"keyspace {place.keyspace}: created, copies of everything: {copies}"
 
 
-def _create_topic(place: Place, topic: Topic, layout: Layout, options: SetupOptions) -> str:
-    with topic.errors_as_ours():
-        brokers = len(topic.admin().list_topics(timeout=REQUEST_S).brokers)
+def _create_topic(place: CrawlAddress, topic: Topic, layout: Layout, options: SetupOptions) -> str:
+    with topic.errors:
+        brokers = len(topic.admin().list_topics(timeout=ANSWER_S).brokers)
     copies = options.copies(brokers)
     if copies > brokers:
         raise UsageError(f"--replication {copies}: Kafka has {brokers} brokers; expected at most as many copies")
@@ -116,7 +117,7 @@ def _create_topic(place: Place, topic: Topic, layout: Layout, options: SetupOpti
     return f"topic {place.topic}: was there, partitions: {topic.partition_count()}"
 
 
-def _plan_buckets(place: Place, session: Session, options: SetupOptions, partitions: int) -> int:
+def _plan_buckets(place: CrawlAddress, session: Session, options: SetupOptions, partitions: int) -> int:
     """Record into how many buckets the rows of a crawl are divided, unless it has started; return how many."""
     started = session.execute("SELECT buckets FROM crawls WHERE crawl = %s", (place.name,)).one()
     planned = session.execute("SELECT buckets FROM layouts WHERE crawl = %s", (place.name,)).one()

@@ -20,9 +20,9 @@ from msgspec import Struct, field
 
 from gossamer.backends.kafka.claims import Claims
 from gossamer.backends.kafka.commits import Commits, plan_of, similar_in
-from gossamer.backends.kafka.database import Database
+from gossamer.backends.kafka.database import Keyspace
 from gossamer.backends.kafka.ending import Ending
-from gossamer.backends.kafka.inbox import Inbox, Letter
+from gossamer.backends.kafka.inbox import Inbox, InboxMessage
 from gossamer.backends.kafka.layout import Layout, check_layout
 from gossamer.backends.kafka.leases import Copy, Lease
 from gossamer.backends.kafka.owners import Owned, Owner, Owners
@@ -56,7 +56,7 @@ _address = msgspec.msgpack.Decoder(SharedAddress).decode
 class Addresses:
     """See the module."""
 
-    def __init__(self, database: Database, record: Record) -> None:
+    def __init__(self, database: Keyspace, record: Record) -> None:
         self._database = database
         self._record = record
         self._first: int | None = None  # generation of the server when the crawl started; 0: it has others beside it
@@ -115,7 +115,7 @@ class _Seat(Struct):
 class KafkaSharedLedger:
     """See `gossamer.ports.shared_ledger` for the contract. Thread-safe."""
 
-    def __init__(self, database: Database, topic: Topic) -> None:
+    def __init__(self, database: Keyspace, topic: Topic) -> None:
         self._database = database
         self._topic = topic
         self._name = database.name
@@ -136,7 +136,6 @@ class KafkaSharedLedger:
     # -- the record -------------------------------------------------------------------------------
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
-        """Store the record of a new crawl; if there is one, return that instead."""
         self._topic.check_rights()
         found = self._record.read()
         if found is None:
@@ -149,28 +148,23 @@ class KafkaSharedLedger:
         return found.record
 
     def record(self) -> CrawlRecord | None:
-        """Return the crawl's record."""
         found = self._record.read()
         return None if found is None else found.record
 
     def record_version(self) -> int:
-        """Return the version of the crawl's record."""
         return self._record.version()
 
     def change_record(self, record: CrawlRecord) -> bool:
-        """Replace the record by one with the next version."""
         return self._record.change(record)
 
     # -- leases -----------------------------------------------------------------------------------
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
-        """Begin a lease."""
         self._topic.check_rights()
         self._leases.join(node, label, lease_s)
         return self._membership(node)
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
-        """Prolong the lease."""
         # Without the lock: a commit that waits for Kafka must not cost the lease.
         self._leases.renew(node, status, self._seat(node).done)
         return self._membership(node)
@@ -197,14 +191,12 @@ class KafkaSharedLedger:
         )
 
     def leave(self, node: NodeId) -> None:
-        """End the lease."""
         self._leases.leave(node)
         seat = self._seats.pop(node, None)
         if seat is not None:
             seat.reader.close()
 
     def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
-        """Become the owner of those of the shards that no live node owns."""
         self._leases.require(node)
         seat = self._seat(node)
         if not shards:
@@ -257,7 +249,6 @@ class KafkaSharedLedger:
         return seat
 
     def release(self, node: NodeId, shards: Collection[int]) -> None:
-        """Give up shards."""
         lease = self._leases.require(node)
         seat = self._seat(node)
         with seat.lock:
@@ -286,7 +277,6 @@ class KafkaSharedLedger:
     # -- rows and links ---------------------------------------------------------------------------
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
-        """Make a commit durable."""
         seat = self._seat(node)
         with seat.lock:
             lease = self._leases.require(node)
@@ -358,7 +348,6 @@ class KafkaSharedLedger:
         }
 
     def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
-        """Return messages for the node's shards."""
         self._leases.require(node)
         seat = self._seat(node)
         with seat.lock:
@@ -367,15 +356,15 @@ class KafkaSharedLedger:
             if room > 0:
                 for message in seat.reader.read(dict(inbox.next_offsets), room):
                     inbox.add(*message)
-            self._look_at_senders(letter for _, letter in inbox.letters())
+            self._look_at_senders(message for _, message in inbox.messages())
             inbox.drop(self._is_void)
             seat.done = inbox.done_offsets()
             return inbox.offer(read, self._is_made, max_bytes)
 
-    def _look_at_senders(self, letters: Iterator[Letter]) -> None:
+    def _look_at_senders(self, messages: Iterator[InboxMessage]) -> None:
         """Find out which commits were made; end senders that have died, so that it is known."""
         known = self._copies  # a sender that is not among them may have joined since
-        if all(each.sender in known and (self._is_made(each) or self._is_void(each)) for each in list(letters)):
+        if all(each.sender in known and (self._is_made(each) or self._is_void(each)) for each in list(messages)):
             return
         self._read_copies()
         now = self._leases.about_now()
@@ -388,17 +377,16 @@ class KafkaSharedLedger:
     def _read_copies(self) -> None:
         self._copies = {f"{node.name}/{node.incarnation}": (node, copy) for node, copy in self._leases.copies().items()}
 
-    def _is_made(self, letter: Letter) -> bool:
-        known = self._copies.get(letter.sender)
-        return known is not None and letter.number <= known[1].commit
+    def _is_made(self, message: InboxMessage) -> bool:
+        known = self._copies.get(message.sender)
+        return known is not None and message.number <= known[1].commit
 
-    def _is_void(self, letter: Letter) -> bool:
+    def _is_void(self, message: InboxMessage) -> bool:
         """Return whether a commit was never made: its node has ended, or is one of an earlier crawl of this name."""
-        known = self._copies.get(letter.sender)
-        return bool(self._copies) and (known is None or (known[1].is_over and letter.number > known[1].commit))
+        known = self._copies.get(message.sender)
+        return bool(self._copies) and (known is None or (known[1].is_over and message.number > known[1].commit))
 
     def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
-        """Yield the rows of shards that the node owns."""
         self._require_owner(node, shards)
         seat = self._seat(node)
         with_rows = [shard for shard in shards if shard not in seat.untouched]
@@ -416,34 +404,28 @@ class KafkaSharedLedger:
     # -- the whole crawl --------------------------------------------------------------------------
 
     def claim(self, node: NodeId, budget: str, amount: int) -> int:
-        """Claim this much of a budget in all."""
         record = self.record()
         assert record is not None
         return self._claims.claim(node, budget, record.budgets[budget], amount)
 
     def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
-        """Ask for permits and time at addresses."""
         self._leases.require(node)
         return self._addresses.reserve(node, rules, asks, self._leases.now())
 
     def try_end(self, node: NodeId) -> str:
-        """End the crawl if nothing is left to do anywhere."""
         self._leases.require(node)
         return self._ending.try_end(self._layout)
 
     def nodes(self) -> dict[NodeId, NodeView]:
-        """Return all incarnations."""
         return self._leases.views()
 
     def archive_ends(self, name: str) -> dict[str, int]:
-        """Return the committed lengths of the archive files of a node."""
         text = "SELECT file, length FROM archives WHERE crawl = ? AND node = ?"
         return dict(self._database.read(text, self._name, name))
 
     # -- for readers ------------------------------------------------------------------------------
 
     def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
-        """Return the rows of URLs."""
         known = self._commits.rows.look_up(ids, self._layout)
         return [known.get(each) for each in ids]
 
@@ -452,7 +434,6 @@ class KafkaSharedLedger:
         yield from self._commits.rows.read(shards, tables, self._layout)
 
     def ownership(self, shard: int) -> Ownership | None:
-        """Return who owns a shard."""
         owner = self._owners.read().get(shard)
         if owner is None or not owner.name:
             return None
@@ -462,15 +443,12 @@ class KafkaSharedLedger:
     # -- for `gossamer migrate` -------------------------------------------------------------------
 
     def pages(self, part: int) -> Iterator[list[Row]]:
-        """Yield contents and signatures."""
         yield from self._commits.pages.rows(part, self._layout)
 
     def add_pages(self, rows: Sequence[Row]) -> None:
-        """Store contents and signatures as they are."""
         self._commits.pages.load(rows, self._layout)
 
-    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield what waits in inboxes."""
+    def messages(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         positions: dict[int, int] = dict(self._database.read(_READ_POSITIONS, self._name))
         self._read_copies()
         for number in sorted({self._layout.range_of(shard) for shard in shards}):
@@ -481,11 +459,10 @@ class KafkaSharedLedger:
             for message in reader.read(dict(inbox.next_offsets), 1 << 62):
                 inbox.add(*message)
             reader.close()
-            waiting = [(shard, letter) for shard, letter in inbox.letters() if self._is_made(letter)]
-            yield from ((shard, letter.links) for shard, letter in sorted(waiting, key=_by_shard))
+            waiting = [(shard, message) for shard, message in inbox.messages() if self._is_made(message)]
+            yield from ((shard, message.links) for shard, message in sorted(waiting, key=_by_shard))
 
     def close(self) -> None:
-        """Close the connections."""
         for seat in self._seats.values():
             seat.reader.close()
         self._topic.close()
@@ -496,5 +473,5 @@ def _by_name(member: Member) -> str:
     return member.name
 
 
-def _by_shard(each: tuple[int, Letter]) -> int:
+def _by_shard(each: tuple[int, InboxMessage]) -> int:
     return each[0]

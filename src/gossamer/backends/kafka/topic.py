@@ -10,41 +10,59 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from threading import Lock
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined]
 
-from gossamer.backends.kafka.address import KAFKA_PASSWORD, Place
+from gossamer.backends.clients.errors import DriverErrors, Rule
+from gossamer.backends.clients.kafka import ANSWER_S, DRIVER_ERRORS, REFUSED, UNKNOWN, client_options, said
+from gossamer.backends.kafka.address import KAFKA_PASSWORD, CrawlAddress
 from gossamer.backends.kafka.layout import Layout
-from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageError
+from gossamer.model.errors import GossamerError, LedgerUnavailableError, UsageError
 
 Part: TypeAlias = tuple[int, bytes, bool]  # shard, links, whether they go on in the next message
 MAX_MESSAGE_BYTES = 16 << 20  # that the topic takes
 PART_BYTES = 768 << 10  # of links in one message
-REQUEST_S = 10.0
 _AT_ONCE = 500
 _KEY = re.compile(rb"[^/]+/[^/]+/[0-9]{1,18}")  # name, incarnation, number of the commit
 _encode = msgspec.msgpack.Encoder().encode
 _parts = msgspec.msgpack.Decoder(list[Part]).decode
-_REFUSED = frozenset({
-    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION,
-})  # fmt: skip
 _NEEDED = (AclOperation.READ, AclOperation.WRITE)
-_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+_ERRORS = (
+    Rule(
+        UsageError,
+        "{label}: Kafka refuses the user: {text}; give one who may read and write {topic}, with the password in the "
+        f"URL or in {KAFKA_PASSWORD}",
+        codes=REFUSED,
+    ),
+    Rule(UsageError, "{label}: there is no topic {topic}; make it: gossamer init-cluster '{url}'", codes=UNKNOWN),
+    Rule(
+        GossamerError,
+        "{label}: topic {topic} has lost messages that were not read ({text}); restore it",
+        codes=(KafkaError._AUTO_OFFSET_RESET,),
+    ),
+    Rule(
+        UsageError,
+        "{label}: {text}; expected options of librdkafka, as &security.protocol=SASL_SSL",
+        codes=(KafkaError._INVALID_ARG,),
+    ),
+    Rule(LedgerUnavailableError, "{label}: Kafka at {brokers} cannot be used now: {text}", (KafkaException,)),
+    Rule(LedgerUnavailableError, "{label}: Kafka cannot be used now: {text}"),
+)
 
 
 class Topic:
     """The links of a crawl. Connects with the first call. Thread-safe."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: CrawlAddress) -> None:
         self.name = place.topic
         self._place = place
+        values = {"topic": self.name, "brokers": place.kafka.text, "url": place.shown}
+        self.errors = DriverErrors(DRIVER_ERRORS, _ERRORS, said, label=f"ledger {place.name}", **values)
         self._lock = Lock()
         self._producer: Producer | None = None
         self._admin: AdminClient | None = None
@@ -53,22 +71,11 @@ class Topic:
     def options(self) -> dict[str, Any]:
         """Return what every client of the brokers needs."""
         servers = self._place.kafka
-        options = self._place.kafka_options
-        login = {"sasl.username": servers.user, "sasl.password": servers.password} if servers.user else {}
-        if login:
-            login |= {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT"}
-        return {
-            "bootstrap.servers": servers.text,
-            "client.id": "gossamer",
-            "log_level": 0,
-            "socket.timeout.ms": 1000 * int(REQUEST_S),
-            "error_cb": self._on_error,
-            **login,
-            **options,
-        }
+        options = client_options(servers.text, servers.user, servers.password)
+        return {**options, "error_cb": self._on_error, **self._place.kafka_options}
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _REFUSED:
+        if error.code() in REFUSED:
             self._refusal = error
 
     def admin(self) -> AdminClient:
@@ -90,16 +97,16 @@ class Topic:
             if error is not None:
                 failures.append(error)
 
-        with self.errors_as_ours():
+        with self.errors:
             producer = self._sender()
             for partition, value in _messages(links, layout):
                 producer.produce(self.name, value, key, partition, on_delivery=on_delivery)
-            if producer.flush(REQUEST_S):
+            if producer.flush(ANSWER_S):
                 producer.purge()
                 producer.flush(1.0)
-                raise EngineUnavailableError(
+                raise LedgerUnavailableError(
                     f"ledger {self._place.name}: Kafka at {self._place.kafka.text} cannot be used now: it has not "
-                    f"confirmed messages within {REQUEST_S:g} s"
+                    f"confirmed messages within {ANSWER_S:g} s"
                 )
             if failures:
                 raise KafkaException(failures[0])
@@ -114,7 +121,7 @@ class Topic:
                     "linger.ms": 2,
                     "compression.type": "zstd",
                     "message.max.bytes": MAX_MESSAGE_BYTES,
-                    "message.timeout.ms": 1000 * int(REQUEST_S) - 1000,
+                    "message.timeout.ms": 1000 * int(ANSWER_S) - 1000,
                 })  # fmt: skip
             return self._producer
 
@@ -122,7 +129,7 @@ class Topic:
 
     def consumer(self) -> Consumer:
         """Return a client that reads partitions from given offsets on."""
-        with self.errors_as_ours():
+        with self.errors:
             return Consumer({
                 **self.options(),
                 "group.id": f"gossamer.{self._place.name}",
@@ -135,16 +142,16 @@ class Topic:
 
     def ends(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return the offset after the last message of each partition."""
-        with self.errors_as_ours():
+        with self.errors:
             wanted = {TopicPartition(self.name, number): OffsetSpec.latest() for number in partitions}
             if not wanted:
                 return {}
-            found = self.admin().list_offsets(wanted, request_timeout=REQUEST_S)
-            return {each.partition: future.result(REQUEST_S).offset for each, future in found.items()}
+            found = self.admin().list_offsets(wanted, request_timeout=ANSWER_S)
+            return {each.partition: future.result(ANSWER_S).offset for each, future in found.items()}
 
     def partition_count(self) -> int:
         """Return how many partitions the topic has; raises if there is none."""
-        with self.errors_as_ours():
+        with self.errors:
             found = self._metadata()
             if found.error is not None:
                 raise KafkaException(found.error)
@@ -152,11 +159,11 @@ class Topic:
 
     def check_rights(self) -> None:
         """Raise UsageError if the user may not read and write the topic: else the first commit would find out."""
-        with self.errors_as_ours():
+        with self.errors:
             asked = self.admin().describe_topics(
-                TopicCollection([self.name]), include_authorized_operations=True, request_timeout=REQUEST_S
+                TopicCollection([self.name]), include_authorized_operations=True, request_timeout=ANSWER_S
             )
-            allowed = asked[self.name].result(REQUEST_S).authorized_operations
+            allowed = asked[self.name].result(ANSWER_S).authorized_operations
         missing = [each.name.lower() for each in _NEEDED if each not in allowed] if allowed else []
         if missing:  # brokers that check no rights name none
             raise UsageError(
@@ -167,54 +174,23 @@ class Topic:
     def _metadata(self) -> TopicMetadata:
         self._refusal = None
         try:
-            return self.admin().list_topics(self.name, timeout=REQUEST_S).topics[self.name]
+            return self.admin().list_topics(self.name, timeout=ANSWER_S).topics[self.name]
         except KafkaException as error:
             self.admin().poll(0)  # reports why
             raise KafkaException(self._refusal or error.args[0]) from error
 
     def await_partitions(self, count: int) -> None:
         """Wait until all brokers know a topic that was just created."""
-        until = time.monotonic() + REQUEST_S
+        until = time.monotonic() + ANSWER_S
         while time.monotonic() < until:
-            with self.errors_as_ours():
+            with self.errors:
                 found = self._metadata()
             if found.error is None and sum(each.leader >= 0 for each in found.partitions.values()) == count:
                 return
             time.sleep(0.05)
-        raise EngineUnavailableError(f"topic {self.name}: was created, but has no leaders after {REQUEST_S:g} s")
-
-    @contextmanager
-    def errors_as_ours(self) -> Iterator[None]:
-        """Turn errors of the client into ours."""
-        try:
-            yield
-        except KafkaException as error:
-            self.fail(error.args[0])
-        except (BufferError, TimeoutError) as error:
-            raise EngineUnavailableError(f"ledger {self._place.name}: Kafka cannot be used now: {error}") from error
-
-    def fail(self, error: KafkaError) -> NoReturn:
-        """Raise an error of the client as one of ours."""
-        label = f"ledger {self._place.name}"
-        code = error.code()
-        text = error.str()
-        if code in _REFUSED:
-            raise UsageError(
-                f"{label}: Kafka refuses the user: {text}; give one who may read and write {self.name}, with the "
-                f"password in the URL or in {KAFKA_PASSWORD}"
-            )
-        if code in _UNKNOWN:
-            raise UsageError(
-                f"{label}: there is no topic {self.name}; make it: gossamer init-cluster '{self._place.shown}'"
-            )
-        if code == KafkaError._AUTO_OFFSET_RESET:
-            raise GossamerError(f"{label}: topic {self.name} has lost messages that were not read ({text}); restore it")
-        if code == KafkaError._INVALID_ARG:
-            raise UsageError(f"{label}: {text}; expected options of librdkafka, as &security.protocol=SASL_SSL")
-        raise EngineUnavailableError(f"{label}: Kafka at {self._place.kafka.text} cannot be used now: {text}")
+        raise LedgerUnavailableError(f"topic {self.name}: was created, but has no leaders after {ANSWER_S:g} s")
 
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             if self._producer is not None:
                 self._producer.flush(1.0)
@@ -235,21 +211,21 @@ class Reader:
         left = {number for number, end in ends.items() if offsets[number] < end}
         if not left:
             return
-        with self._topic.errors_as_ours():
+        with self._topic.errors:
             consumer = self._seek(offsets)
-            until = time.monotonic() + REQUEST_S
+            until = time.monotonic() + ANSWER_S
             size = 0
             while left and size < max_bytes:
                 found = consumer.consume(_AT_ONCE, 0.1)
                 if not found and time.monotonic() > until:
-                    raise EngineUnavailableError(f"{self._topic.name}: Kafka has sent nothing for {REQUEST_S:g} s")
+                    raise LedgerUnavailableError(f"{self._topic.name}: Kafka has sent nothing for {ANSWER_S:g} s")
                 for message in found:
                     if (error := message.error()) is not None:
-                        self._topic.fail(error)
+                        raise KafkaException(error)
                     number, offset, key, value = _fields(message)
                     self._assigned[number] = offset + 1
                     size += len(value)
-                    until = time.monotonic() + REQUEST_S
+                    until = time.monotonic() + ANSWER_S
                     yield number, offset, key, _parts_of(key, value)
                     if offset + 1 >= ends.get(number, 0):
                         left.discard(number)

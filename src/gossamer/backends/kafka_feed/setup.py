@@ -12,7 +12,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from gossamer.backends.kafka_feed.topic import ANSWER_S, KafkaTopic
+from gossamer.backends.clients.kafka import ANSWER_S
+from gossamer.backends.kafka_feed.topic import KafkaTopic
 from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.setup import DEFAULT_PARTITIONS, SetupOptions
 
@@ -22,7 +23,7 @@ MAX_MESSAGE_BYTES = 16 << 20  # a document has 1,000,000 characters of text, 10,
 def init(url: str, options: SetupOptions) -> list[str]:
     """See `gossamer.ports.setup.Setup`."""
     try:
-        with closing(KafkaTopic(url)) as topic, topic.errors_as_ours():
+        with closing(KafkaTopic(url)) as topic, topic.errors:
             return _created(topic, options)
     except StoreUnavailableError as error:
         raise UsageError(str(error)) from error

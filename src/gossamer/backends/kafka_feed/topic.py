@@ -10,8 +10,7 @@ compared with the size before compression, so that the same documents are cut wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
@@ -24,21 +23,44 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from gossamer.backends.clients.errors import DriverErrors, Rule, Said
+from gossamer.backends.clients.kafka import ANSWER_S, DRIVER_ERRORS, REFUSED, UNKNOWN, client_options, said
 from gossamer.model.errors import GossamerError, StoreUnavailableError, UsageError
 from gossamer.ports.document_topic import FeedMessage
 
-ANSWER_S = 10.0
 DEFAULT_PORT = 9092
 DEFAULT_MAX_BYTES = 1_048_588  # of a topic, unless it or its broker says otherwise
 _MAX_CLIENT_BYTES = 1_000_000_000  # that librdkafka allows
 _Failure: TypeAlias = tuple[FeedMessage, KafkaError]
-_UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
-_REFUSED = frozenset({
-    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION,
-})  # fmt: skip
 _AWAY = frozenset(
     {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT}
+)
+_ERRORS = (
+    Rule(
+        UsageError,
+        "{label}: there is no topic {topic}; create it with 'gossamer init-cluster {url}', or with "
+        "kafka-topics --create",
+        codes=UNKNOWN,
+    ),
+    Rule(
+        UsageError,
+        "{label}: refused ({text}); expected a user who may describe the topic and write to it, and the password in "
+        "the URL or in GOSSAMER_KAFKA_PASSWORD",
+        codes=REFUSED,
+    ),
+    Rule(
+        UsageError,
+        "{label}: {text}; expected options of librdkafka, as ?security.protocol=SASL_SSL",
+        codes=(KafkaError._INVALID_ARG,),
+    ),
+    Rule(
+        StoreUnavailableError,
+        "{label}: the broker cannot write its log ({text}); is its disk full?",
+        codes=(KafkaError.KAFKA_STORAGE_ERROR,),
+    ),
+    Rule(StoreUnavailableError, "{label}: no broker answers ({text})", codes=_AWAY),
+    Rule(StoreUnavailableError, "{label}: no broker answers", (TimeoutError,)),
+    Rule(StoreUnavailableError, "{label}: Kafka cannot be used now: {text}"),
 )
 
 
@@ -50,15 +72,17 @@ class KafkaTopic:
         self._label = f"feed {self.name}"
         place, _, self.topic = url.partition("?")[0].removeprefix("kafka://").rpartition("/")
         self.options = {**_options(url, place), "error_cb": self._on_error}
+        self.errors = DriverErrors(
+            DRIVER_ERRORS, _ERRORS, self._said, label=self._label, topic=self.topic, url=self.name
+        )
         self._refusal: KafkaError | None = None  # of a login, which the calls that wait for it do not report
         self._producer: Producer | None = None
 
     # -- at the start -----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise UsageError if nothing can be sent: no broker, no such topic, no rights."""
         try:
-            with self.errors_as_ours():
+            with self.errors:
                 admin = self.admin()
                 found = self.metadata(admin).topics[self.topic]
                 if found.error is not None:
@@ -77,7 +101,7 @@ class KafkaTopic:
 
     def admin(self) -> AdminClient:
         """Return a client for questions about topics."""
-        with self.errors_as_ours():
+        with self.errors:
             return AdminClient(self.options)
 
     def metadata(self, admin: AdminClient) -> ClusterMetadata:
@@ -90,7 +114,7 @@ class KafkaTopic:
             raise
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _REFUSED:
+        if error.code() in REFUSED:
             self._refusal = error
 
     def max_bytes(self) -> int:
@@ -101,17 +125,16 @@ class KafkaTopic:
             (answer,) = admin.describe_configs([resource], request_timeout=ANSWER_S).values()
             return int(answer.result(ANSWER_S)["max.message.bytes"].value)
         except KafkaException as error:
-            if error.args[0].code() in _REFUSED:  # not everybody who may write may read the settings
+            if error.args[0].code() in REFUSED:  # not everybody who may write may read the settings
                 return DEFAULT_MAX_BYTES
             raise
 
     # -- sending ----------------------------------------------------------------------------------
 
     def send(self, messages: Sequence[FeedMessage]) -> list[str]:
-        """Send messages; return when all are confirmed, with the URLs whose documents were sent shortened."""
         last = {message.url: message for message in messages}
         try:
-            with self.errors_as_ours():
+            with self.errors:
                 too_large = self._produced(list(last.values()))
                 return [message.url for message in too_large if self._sent_shortened(message)]
         except (GossamerError, KafkaException) as error:
@@ -182,69 +205,24 @@ class KafkaTopic:
             producer.flush(1.0)
 
     def close(self) -> None:
-        """Release the connections."""
         self._drop()
 
-    # -- errors -----------------------------------------------------------------------------------
-
-    @contextmanager
-    def errors_as_ours(self) -> Iterator[None]:
-        """Turn errors of the client into ours, in one line."""
-        try:
-            yield
-        except KafkaException as error:
-            raise self._as_ours(error.args[0]) from error
-        except SystemError as error:  # how the client reports what ends a producer, from within its callbacks
-            if not isinstance(error.__cause__, KafkaException):
-                raise
-            raise self._as_ours(error.__cause__.args[0]) from error
-        except TimeoutError as error:
-            raise StoreUnavailableError(f"{self._label}: no broker answers") from error
-
-    def _as_ours(self, error: KafkaError) -> GossamerError:
-        if self._refusal is not None and error.code() in _AWAY:
-            error = self._refusal
-        code = error.code()
-        text = error.str()
-        if code in _UNKNOWN:
-            return UsageError(
-                f"{self._label}: there is no topic {self.topic}; create it with 'gossamer init-cluster {self.name}', "
-                "or with kafka-topics --create"
-            )
-        if code in _REFUSED:
-            return UsageError(
-                f"{self._label}: refused ({text}); expected a user who may describe the topic and write to it, and the "
-                "password in the URL or in GOSSAMER_KAFKA_PASSWORD"
-            )
-        if code == KafkaError._INVALID_ARG:
-            return UsageError(f"{self._label}: {text}; expected options of librdkafka, as ?security.protocol=SASL_SSL")
-        if code == KafkaError.KAFKA_STORAGE_ERROR:
-            return StoreUnavailableError(f"{self._label}: the broker cannot write its log ({text}); is its disk full?")
-        if code in _AWAY:
-            return StoreUnavailableError(f"{self._label}: no broker answers ({text})")
-        return StoreUnavailableError(f"{self._label}: Kafka cannot be used now: {text}")
+    def _said(self, error: BaseException) -> Said | None:
+        found = said(error)
+        if found is None or self._refusal is None or found.code not in _AWAY:
+            return found
+        return said(KafkaException(self._refusal))
 
 
 def _options(url: str, place: str) -> dict[str, Any]:
     """Return what every client of the brokers needs."""
     login, _, brokers = place.rpartition("@")
     user, _, password = login.partition(":")
-    options: dict[str, Any] = {
-        "bootstrap.servers": ",".join(_with_port(broker) for broker in brokers.split(",")),
-        "client.id": "gossamer",
-        "log_level": 0,
-        "socket.timeout.ms": int(1000 * ANSWER_S),
-    }
-    if user:
-        options |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
-        options |= {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT"}
+    options = client_options(
+        ",".join(_with_port(broker) for broker in brokers.split(",")), unquote(user), unquote(password)
+    )
     return options | dict(parse_qsl(url.partition("?")[2]))
 
 
 def _with_port(broker: str) -> str:
     return broker if re.search(r":[0-9]+$", broker) else f"{broker}:{DEFAULT_PORT}"
-
-
-def open_topic(url: str) -> KafkaTopic:
-    """Return the topic behind a URL. Nothing is sent before the first call."""
-    return KafkaTopic(url)

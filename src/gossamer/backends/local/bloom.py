@@ -8,7 +8,7 @@ and one is enlarged at a time, by a quarter, from its own digests in the ledger 
 capacities are staggered: at any time some are full, some have just been enlarged, and the rest are in
 between. A full partition is wrong once in 600, a new one once in 2,700, all together once in 1,200. The
 filter takes 4 % more than the bits that theory requires for one in a thousand, and 6 % while a partition is
-enlarged. On average a URL is added four more times.
+enlarged. On average a URL is added four more times. The layers before it: `engine/admission/admission`.
 
 **Slices.** `add` does the work: now and then it reads one row of the log, up to 4,094 digests, and
 fills them into the new array. That is done long before the next partition is full; meanwhile the old array

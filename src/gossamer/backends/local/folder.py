@@ -4,15 +4,17 @@
 
 One process owns a folder: it holds an flock on `state/owner`, which the kernel releases
 however the process ends. Who asks for the owner holds a shared one for an instant, which does not
-keep a crawl from beginning: the page of a crawl asks every second.
+keep a crawl from beginning: the dashboard of a crawl asks every second.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gossamer.backends.local.store import DATA_FILE
@@ -23,6 +25,11 @@ SEEDS_FILE = "seeds.txt"  # one per line, as `gossamer crawl` takes them
 MIGRATION_FILE = "migration"  # in `state/`: the folder is a copy of another crawl, which is not complete
 _BLOCKED_FILE = "blocked.txt"  # may be there before the crawl begins
 _TRIES = 1000  # one per millisecond
+_CONTROL_SOCKET = "control"  # in `state/`
+_FOLDERS = ("", "state", "archive", "index", "index/parts", "events", "aside", "files")  # with files that are written
+_MAX_HOLE_BYTES = 1 << 30  # a file of holes would be read for hours
+_MAX_HOLES = 1000  # times as large as what is stored: a file system that compresses does not reach that
+_BLOCK_BYTES = 512
 _OWN_NAMES = frozenset(
     {"state", "archive", "index", "events", SEEDS_FILE, f".{SEEDS_FILE}.tmp", f".{SETTINGS_FILE}.tmp", _BLOCKED_FILE}
 )
@@ -81,10 +88,23 @@ class CrawlFolder:
         """Return whether a crawl was started here."""
         return self.settings_path.is_file() and self.state.is_dir()
 
+    def require_own_entries(self) -> None:
+        """Raise if an entry is a symbolic link, a pipe, a device or a file of holes.
+
+        Whoever made the folder would have us read, cut off, move or overwrite what is elsewhere. The folder itself may
+        be reached by a link. Of the plain files only the folders of their hosts are checked: those may be millions.
+        """
+        for folder in _FOLDERS:
+            with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.path / folder) as entries:
+                for entry in entries:
+                    _require_own(entry)
+
     def require_crawl(self) -> None:
         """Raise unless a crawl was started here."""
         if not self.path.is_dir():
             raise UsageError(f"{self.path}: no such folder")
+        if os.path.lexists(self.settings_path):  # else it is none, whatever is in it
+            self.require_own_entries()
         self.require_complete()
         if not self.holds_crawl():
             if self.settings_path.is_file():
@@ -117,8 +137,20 @@ class CrawlFolder:
         names = {entry.name for entry in self.path.iterdir()}
         return names <= _OWN_NAMES and not (self.archive.is_dir() and any(self.archive.iterdir()))
 
+    def close_to_others(self) -> None:
+        """Let nobody but the user who runs it read the crawl, with all that is in the folder already."""
+        private = ~(stat.S_IRWXG | stat.S_IRWXO)
+        try:
+            for path in (self.path, *self.path.rglob("*")):
+                if not path.is_symlink():
+                    path.chmod(stat.S_IMODE(path.stat().st_mode) & private)
+        except OSError as error:
+            reason = f"a crawl with a login has to be private: {error.strerror or error}"
+            raise UsageError(f"{self.path}: {reason}") from error
+
     def lock(self) -> None:
         """Create the folder if it is missing, and become its owner."""
+        self.require_own_entries()
         try:
             for folder in (self.path, self.state, self.archive, self.index, self.events):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -177,6 +209,21 @@ class CrawlFolder:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(self.path / name)
+
+
+def _require_own(entry: os.DirEntry[str]) -> None:
+    if entry.is_symlink():
+        if entry.name == _BLOCKED_FILE and entry.is_file():
+            return  # an operator's list for many crawls, which is only read
+        raise UsageError(
+            f"{entry.path}: a symbolic link to {os.readlink(entry.path)}; expected what belongs to the crawl: "
+            "a crawl folder is used only if nothing in it leads elsewhere (a file system may be mounted there)"
+        )
+    if not entry.is_file() and not entry.is_dir() and entry.name != _CONTROL_SOCKET:
+        raise UsageError(f"{entry.path}: neither a file nor a folder")
+    found = entry.stat()
+    if found.st_size > _MAX_HOLE_BYTES and found.st_size > _MAX_HOLES * _BLOCK_BYTES * found.st_blocks:
+        raise UsageError(f"{entry.path}: {found.st_size} bytes of which nearly none are stored: nothing of a crawl is")
 
 
 def _lock(fd: int) -> bool:

@@ -9,11 +9,13 @@ Costs: `admit` about 3 µs for a new URL, 1.5 for a known one; a commit of 500 p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.backends.local import digest_log
 from gossamer.backends.local.bloom import SeenFilter
@@ -23,16 +25,28 @@ from gossamer.backends.local.shard_states import ShardStates
 from gossamer.backends.local.store import Item, SealedStore, Store
 from gossamer.backends.local.swapped_out import SwappedOut
 from gossamer.core.ledger import rows
+from gossamer.core.ledger.archive_names import checked_ends
+from gossamer.core.ledger.candidates import find_id, is_same
 from gossamer.core.ledger.catalog import queued_from, record_of
 from gossamer.core.ledger.rows import encode
-from gossamer.core.ledger.tables import RECORD_TABLES, Record, RecordTable
-from gossamer.core.url.identity import domain_id, host_id, shard_of, shard_range
+from gossamer.core.ledger.tables import NAMESAKES, RECORD_TABLES, Record, RecordTable
+from gossamer.core.url.forms import host_of, key_of
+from gossamer.core.url.identity import (
+    KEY_BYTES,
+    current,
+    first_free,
+    shard_of,
+    shard_range,
+    use,
+    with_record,
+)
 from gossamer.model.errors import CorruptFolderError, UsageError
 from gossamer.model.records import (
     Change,
     ChangeKind,
     ContentRecord,
     DomainRecord,
+    FetchKind,
     HostId,
     HostRecord,
     QueuedUrl,
@@ -43,7 +57,7 @@ from gossamer.model.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.model.state import CrawlState, Row, ShardState
+from gossamer.model.state import CrawlState, IdentityRecord, Namesake, Row, ShardState
 
 # All rows of a table, or those of one shard: committed, not committed yet, and live.
 
@@ -77,6 +91,8 @@ _GROUPS = {"queue": 8, "robots": 8, "swapped_out": 2, "changes": 2} | {  # bytes
 _GROUPS[digest_log.TABLE] = digest_log.GROUP_BYTES
 _APPENDED = frozenset({"signatures"})
 _ALL = 1 << 30
+NO_HOSTS: Mapping[HostId, str] = {}
+_REQUISITE = FetchKind.REQUISITE  # up to Python 3.11, reading it from its class takes 80 ns
 _COUNTED = ("urls", "contents", "changes", "signatures")
 
 
@@ -88,15 +104,33 @@ class LedgerLimits(msgspec.Struct, frozen=True):
     names: int = 50_000
 
 
+IDENTITY_FILE = "identity"  # beside the ledger: what its ids depend on, for the case that the ledger is lost
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only the user who runs the crawl can read."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(data)
+        os.fsync(file.fileno())
+
+
 class LocalLedger:
     """See `gossamer.ports.Ledger` for the contract."""
 
     def __init__(
-        self, folder: Path, *, is_readonly: bool = False, is_copy: bool = False, limits: LedgerLimits | None = None
+        self,
+        folder: Path,
+        *,
+        is_readonly: bool = False,
+        is_copy: bool = False,
+        limits: LedgerLimits | None = None,
+        identity: IdentityRecord | None = None,
     ) -> None:
+        """`identity` is that of a ledger that is made now; None: the current one."""
         limits = limits or LedgerLimits()
         self._folder = folder
         self._is_readonly = is_readonly
+        self._is_copy = is_copy
         self._store = Store(folder, _TABLES, _GROUPS, appended=_APPENDED, is_readonly=is_readonly, is_copy=is_copy)
         self._shards = ShardStates(self._store)
         self._swapped_out = SwappedOut(self._store)
@@ -112,15 +146,18 @@ class LocalLedger:
         self._maybe_stored = self._contents.partitions
         self._names: dict[HostId, str] = {}
         self._max_names = limits.names
+        self._new_identity = identity
+        self.identity = current()
 
     def open(self) -> None:
-        """Open or create the store, and fill the filter of seen URLs."""
+        """Open or create the store, and fill the filter of seen URLs. Makes its identity the current one."""
         self._store.open()
         self._check_format()
+        if not self._is_readonly:
+            self._store.create_tables()
+        self._identify()
         if self._is_readonly:
             return
-        self._store.create_tables()
-        self._store.put("meta", rows.FORMAT_KEY, rows.FORMAT)
         self._shards.open()
         self._swapped_out.open()
         self._seen.open(self._store.committed_count("urls"), self._store.committed_keys("urls"))
@@ -129,7 +166,7 @@ class LocalLedger:
     def _check_format(self) -> None:
         """Refuse a ledger of another format, before anything is changed in it."""
         written = self._store.get("meta", rows.FORMAT_KEY)
-        if written in (None, rows.FORMAT):
+        if written in (None, rows.FORMAT, rows.FORMAT_BEFORE):
             return
         self._store.close()
         is_older = written is not None and written < rows.FORMAT
@@ -138,6 +175,42 @@ class LocalLedger:
             f"{'an earlier' if is_older else 'a later'} version; this one reads format {rows.FORMAT.decode()}: "
             "continue with the version that started the crawl, or start a new one in another folder"
         )
+
+    def _identify(self) -> None:
+        """Learn how ids are made; decide it for a new ledger, and for one of the format before.
+
+        The rows of that one stay as they are, and its ids are made as before. All that is upgraded is one transaction:
+        what tells these ids from keyed ones, and the format, which earlier versions refuse.
+        """
+        stored = self._store.get("meta", rows.IDENTITY_KEY)
+        written = self._store.get("meta", rows.FORMAT_KEY)
+        if stored is not None:
+            record = rows.decode_identity(stored)
+        elif written is None:
+            record = self._kept_identity() or self._new_identity or current().record
+        else:
+            record = IdentityRecord(os.urandom(KEY_BYTES), is_unkeyed=True)
+        if not self._is_readonly and (stored is None or written != rows.FORMAT):
+            self._store.put("meta", rows.FORMAT_KEY, rows.FORMAT)
+            self._store.put("meta", rows.IDENTITY_KEY, encode(record))
+            if written is not None or self._is_copy:  # a new ledger has it from the first commit on, with the seeds
+                self._store.write_now()
+        if not self._is_readonly and not self._is_copy and written != rows.FORMAT:
+            write_private(self._folder / IDENTITY_FILE, encode(record))
+        self.identity = with_record(record)
+        use(self.identity)
+        self._learn_namesakes(None)
+
+    def _kept_identity(self) -> IdentityRecord | None:
+        """Return the identity of a ledger that was here before: one that is rebuilt makes the same ids again."""
+        try:
+            return None if self._is_copy else rows.decode_identity((self._folder / IDENTITY_FILE).read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _learn_namesakes(self, shard: int | None) -> None:
+        for other in list(self.records(NAMESAKES, shard)):
+            self.identity.assign(other.name, other.probe, is_domain=other.is_domain)
 
     @property
     def is_open(self) -> bool:
@@ -170,17 +243,45 @@ class LocalLedger:
     # -- reads ------------------------------------------------------------------------------------
 
     def is_seen(self, url_id: UrlId) -> bool:
-        """Return whether a URL was ever admitted."""
         return url_id in self._maybe_seen and self._store.get("urls", url_id) is not None
 
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
-        """Return the catalog's row of a URL."""
         value = self._store.get("urls", url_id)
         return None if value is None else rows.decode_url(value)
 
+    def find(self, url_id: UrlId, url: str, *, is_requisite: bool = False) -> tuple[UrlId, bool]:
+        return find_id(self.identity, url_id, url, self._stored_url, is_requisite=is_requisite)
+
+    def _stored_url(self, url_id: UrlId) -> str | None:
+        if not self._is_readonly and url_id not in self._maybe_seen:
+            return None
+        value = self._store.get("urls", url_id)
+        return None if value is None else rows.stored_url(value)
+
+    def url_id(self, url: str) -> UrlId:
+        first = self.identity.url_candidate(self.identity.host_id(host_of(url)), key_of(url), 0)
+        return self.find(first, url)[0]
+
+    def host_id(self, name: str) -> HostId:
+        return self.identity.host_id(name)
+
     def host(self, name: str) -> HostRecord | None:
-        """Return what is known about a host."""
-        return self._host_by_id(host_id(name))
+        record = self._host_by_id(self.identity.host_id(name))
+        return record if record is None or record.name in (name, name.rstrip(".")) else None
+
+    def identify(self, name: str, taken: Mapping[HostId, str] = NO_HOSTS) -> HostId:
+        def name_at(key: HostId) -> str:
+            record = self._host_by_id(key)
+            return taken.get(key, "") if record is None else record.name
+
+        number = first_free(lambda number: self.identity.host_candidate(name, number), name_at, name)
+        if number:
+            self._assign(Namesake(self.identity.host_candidate(name, number), name, number))
+        return self.identity.host_id(name)
+
+    def _assign(self, other: Namesake) -> None:
+        self.identity.assign(other.name, other.probe, is_domain=other.is_domain)
+        self.put_record(NAMESAKES, other)
 
     def _host_by_id(self, key: HostId) -> HostRecord | None:
         live = self._live_hosts.get(key)
@@ -190,24 +291,25 @@ class LocalLedger:
         return None if value is None else rows.decode_host(value)
 
     def domain(self, name: str) -> DomainRecord | None:
-        """Return what is known about a registrable domain."""
         live = self._live_domains.get(name)
         if live is not None:
             return live
-        value = self._store.get("domains", domain_id(name))
-        return None if value is None else rows.decode_domain(value)
+        value = self._store.get("domains", self.identity.domain_id(name))
+        record = None if value is None else rows.decode_domain(value)
+        if record is None or record.name == name:
+            return record
+        if not self._is_readonly:
+            self._identify_domain(DomainRecord(name))
+        return None
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
-        """Return robots.txt of each origin of a host."""
         return [rows.decode_robots(value) for _, value in self._store.first("robots", host_id, b"", _ALL)]
 
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host after a position, in order."""
         entries = self._store.first("queue", host_id, rows.queue_bound(host_id, after), count)
         return [self._queued(host_id, key) for key, _ in entries]
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host from the end of its queue, last first."""
         return [self._queued(host_id, key) for key, _ in self._store.last("queue", host_id, count)]
 
     def _queued(self, host: HostId, key: bytes) -> QueuedUrl:
@@ -229,18 +331,15 @@ class LocalLedger:
         return name
 
     def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
-        """Return the first page that had this content."""
         if not self._is_readonly and content_hash not in self._maybe_stored:
             return None
         value = self._store.get("contents", content_hash)
         return None if value is None else rows.decode_content(value)
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed after a number, in order."""
         return self._current_shards().changes(after, count)
 
     def last_change(self) -> int:
-        """Return the greatest number in the change feed."""
         return self._current_shards().last_change
 
     def _current_shards(self) -> ShardStates:
@@ -256,45 +355,47 @@ class LocalLedger:
         return self._signatures.most_similar(signature)
 
     def archive_ends(self) -> dict[str, int]:
-        """Return the committed length of every archive file."""
         entries = self._store.first("archives", b"", b"", _ALL)
-        return {name.decode(): int.from_bytes(end, "big") for name, end in entries} | self._archive_ends
+        ends = {name.decode(): int.from_bytes(end, "big") for name, end in entries}
+        return checked_ends(ends, "the ledger") | self._archive_ends
 
     def crawl_state(self) -> CrawlState | None:
-        """Return the crawl's state, or None if no crawl was started here."""
         value = self._store.get("meta", rows.CRAWL_KEY)
         return None if value is None else rows.decode_crawl(value)
 
     def shard_state(self, shard: int) -> ShardState:
-        """Return the state of a shard."""
         return self._shards.of(shard)
 
     def next_seq(self) -> int:
-        """Return the greatest `next_seq` of all shards."""
         return self._shards.next_seq
 
     def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
-        """Return a record by its key."""
         value = self._store.get(table.name, key)
         return None if value is None else table.decode(value)
 
     def first_records(
         self, table: RecordTable[Record], prefix: bytes, after: bytes = b"", count: int = 1000
     ) -> list[Record]:
-        """Return the first records with a prefix after a key, in order."""
         entries = self._store.first(table.name, prefix, after, count)
         return [table.decode(value) for _, value in entries]
 
     # -- changes ----------------------------------------------------------------------------------
 
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
-        """Queue the URLs whose id was never admitted before; return them."""
         new: list[QueuedUrl] = []
+        may_collide = self.identity.may_collide
         for url in urls:  # `is_seen` without the call: once per link
-            if url.id not in self._maybe_seen or self._store.get("urls", url.id) is None:
-                new.append(url)
-                self._seen.add(url.id)
-                self._enqueue(url, record_of(url))
+            row = self._store.get("urls", url.id) if url.id in self._maybe_seen else None
+            if row is not None and is_same(rows.stored_url(row), url.url):
+                continue
+            if row is not None or may_collide:
+                found, is_known = self.find(url.id, url.url, is_requisite=url.kind is _REQUISITE)
+                if is_known:
+                    continue
+                url = url if found == url.id else replace(url, id=found)  # noqa: PLW2901
+            new.append(url)
+            self._seen.add(url.id)
+            self._enqueue(url, record_of(url))
         return new
 
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
@@ -319,11 +420,9 @@ class LocalLedger:
         self._store.put("queue", rows.queue_key(url), None)
 
     def amend(self, url_id: UrlId, record: UrlRecord) -> None:
-        """Replace the row of a URL that is not queued."""
         self._store.put("urls", url_id, encode(record))
 
     def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
-        """Move all that is queued at a host to the dead letters; return how many."""
         killed = 0
         after: QueuePosition | None = None
         while batch := self.read_queue(host_id, after, 1000):
@@ -339,47 +438,59 @@ class LocalLedger:
         return killed
 
     def put_host(self, record: HostRecord, key: HostId | None = None) -> None:
-        """Store a host; the record is read when a commit is sealed."""
-        self._live_hosts[key or host_id(record.name)] = record
+        if self.identity.has_assigned:
+            record.probe = self.identity.probe_of(record.name)
+        self._live_hosts[key or self.identity.host_id(record.name)] = record
 
     def put_domain(self, record: DomainRecord) -> None:
-        """Store a registrable domain."""
+        # Whoever changes a domain has read it: `domain` finds what collides by accident.
+        if self.identity.may_collide and record.name not in self._live_domains:
+            self._identify_domain(record)
         self._live_domains[record.name] = record
 
+    def _identify_domain(self, record: DomainRecord) -> None:
+        """Give a domain another id if its own is another's."""
+        live = {self.identity.domain_id(name): name for name in self._live_domains}
+
+        def name_at(key: bytes) -> str:
+            value = self._store.get("domains", key)
+            return live.get(key, "") if value is None else rows.decode_domain(value).name
+
+        name = record.name
+        if name_at(self.identity.domain_id(name)) in ("", name):
+            return
+        number = first_free(lambda number: self.identity.domain_candidate(name, number), name_at, name)
+        record.probe = number
+        self._assign(Namesake(self.identity.domain_candidate(name, number), name, number, is_domain=True))
+
     def put_robots(self, record: RobotsRecord) -> None:
-        """Store robots.txt of an origin."""
-        self._store.put("robots", rows.robots_key(record.origin), rows.encode_robots(record))
+        record.probe = self.identity.probe_of(host_of(record.origin + "/"))
+        self._store.put("robots", rows.robots_key(record.origin, identity=self.identity), rows.encode_robots(record))
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record as it is now."""
         self._store.put(table.name, table.key(record), encode(record))
 
     def remove_record(self, table: RecordTable[Record], key: bytes) -> None:
-        """Remove a record."""
         self._store.put(table.name, key, None)
 
     def swap_out(self, name: str, until: float) -> None:
-        """Record that a host is swapped out until a time."""
         self._swapped_out.add(name, until)
 
     def swap_in_due(self, now: float, count: int) -> list[str]:
-        """Remove and return up to `count` swapped-out hosts that are due, soonest first."""
         return self._swapped_out.pop_due(now, count)
 
     def swapped_out(self) -> tuple[int, float]:
-        """Return how many hosts are swapped out, and when the first is due."""
         return self._swapped_out.waiting()
 
     def take_shard(self, shard: int) -> None:
-        """Become the owner of a shard."""
         self._swapped_out.take_shard(shard)
         self._shards.load(shard)
+        self._learn_namesakes(shard)
         for key, _ in committed_of(self._store, "urls", shard):
             if key not in self._maybe_seen:
                 self._seen.add(key)
 
     def release_shard(self, shard: int) -> None:
-        """Give up a shard."""
         self._swapped_out.release_shard(shard)
 
     def load_rows(self, loaded: Sequence[Row]) -> None:
@@ -387,7 +498,6 @@ class LocalLedger:
         self._store.load(loaded)
 
     def drop_rows(self, shards: Collection[int]) -> None:
-        """Remove all rows of shards."""
         self._shards.drop(shards)
         self._store.drop(rows.SHARDED, [shard_range(shard) for shard in shards])
 
@@ -400,39 +510,33 @@ class LocalLedger:
         return first
 
     def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
-        """Append to the change feed."""
         self._shards.record_change(url_id, kind)
 
     def use_signatures(self, edition: str) -> None:
-        """Compare by signatures of this edition."""
         self._signatures.use(edition)
 
     def put_signature(self, url_id: UrlId, signature: bytes) -> None:
-        """Store the signature of a page that repeats no other."""
         self._signatures.put(url_id, signature)
 
     def put_archive_end(self, file: str, end: int) -> None:
-        """Record how far an archive file belongs to what the next commit makes durable."""
         known = self._archive_ends.get(file)
         if known is None:
             known = int.from_bytes(self._store.get("archives", file.encode()) or b"", "big")
         self._archive_ends[file] = max(end, known)
 
     def put_crawl_state(self, state: CrawlState) -> None:
-        """Store the crawl's state as it is now."""
         self._store.put("meta", rows.CRAWL_KEY, encode(state))
 
     # -- commit -----------------------------------------------------------------------------------
 
     def seal(self) -> SealedStore:
-        """Close the changes so far. One commit at a time."""
         for key, host in self._live_hosts.items():
             self._store.put("hosts", key, encode(host))
         for file, end in self._archive_ends.items():
             self._store.put("archives", file.encode(), end.to_bytes(8, "big"))
         self._archive_ends.clear()
         for name, domain in self._live_domains.items():
-            self._store.put("domains", domain_id(name), encode(domain))
+            self._store.put("domains", self.identity.domain_id(name), encode(domain))
         self._shards.seal()
         self._seen.seal()
         self._contents.seal()
@@ -442,11 +546,9 @@ class LocalLedger:
         return sealed
 
     def commit(self) -> None:
-        """Make all changes so far durable."""
         self.seal().write()
 
     def close(self) -> None:
-        """Commit and close the store."""
         if self._store.is_open:
             if not self._is_readonly:
                 self.commit()
@@ -459,12 +561,10 @@ class LocalLedger:
     # -- all of it --------------------------------------------------------------------------------
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
-        """Return all hosts."""
         return all_rows(self._store, "hosts", self._live_hosts, rows.decode_host, shard)
 
     def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
-        """Return all registrable domains."""
-        live = {domain_id(name): domain for name, domain in self._live_domains.items()}
+        live = {self.identity.domain_id(name): domain for name, domain in self._live_domains.items()}
         return all_rows(self._store, "domains", live, rows.decode_domain, shard)
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
@@ -472,6 +572,5 @@ class LocalLedger:
         return all_rows(self._store, table.name, {}, table.decode, shard)
 
     def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
-        """Return the committed catalog, or a host's part of it, in order of id, after an id."""
         for key, value in self._store.committed("urls", host_id or b"", after + b"\0" if after else b""):
             yield key, rows.decode_url(value)

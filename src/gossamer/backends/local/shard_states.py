@@ -69,7 +69,6 @@ class ShardStates:
                 self.next_seq = seq + 1
 
     def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
-        """Append to the change feed."""
         shard = (url_id[0] << 4) | (url_id[1] >> 4)  # `shard_of` without the call: once per page
         number = self.last_change = self.last_change + 1
         state = self._states.get(shard) or self.of(shard)
@@ -84,7 +83,6 @@ class ShardStates:
         self._changed.clear()
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed after a number, in order."""
         heap: list[tuple[int, Item, Iterator[Item]]] = []
         for shard, state in self._states.items():
             if state.last_change > after:

@@ -275,7 +275,6 @@ class Store:
         return [key for changes in both for changed in changes[table].values() for key in changed]
 
     def seal(self) -> SealedStore:
-        """Close the changes so far."""
         if self._writing is not None:
             raise RuntimeError("the previous commit has not ended")
         changes = self._pending
@@ -357,14 +356,12 @@ class SealedStore:
         self._changes = changes
 
     def by_shard(self) -> dict[int, list[Row]]:
-        """Return the rows that belong to a shard, sorted by table and key."""
         shards: dict[int, list[Row]] = {}
         for row in self._rows(SHARDED):
             shards.setdefault(shard_of(row.key), []).append(row)
         return shards
 
     def unsharded(self) -> list[Row]:
-        """Return the rows that belong to the crawl or to this node."""
         return list(self._rows(UNSHARDED))
 
     def _rows(self, tables: tuple[str, ...]) -> Iterator[Row]:
@@ -374,7 +371,6 @@ class SealedStore:
             yield from (Row(table, key, value) for key, value in sorted(items))
 
     def write(self) -> None:
-        """Make the changes durable."""
         self._store.write(self._changes)
 
 

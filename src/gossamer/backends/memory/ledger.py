@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer.core.dedup.index import NearIndex, index_of
 from gossamer.core.ledger import rows
+from gossamer.core.ledger.candidates import find_id
 from gossamer.core.ledger.catalog import queued_from, record_of
-from gossamer.core.ledger.tables import Record, RecordTable
-from gossamer.core.url.forms import host_of
-from gossamer.core.url.identity import domain_id, shard_of, shard_prefix
-from gossamer.core.url.identity import host_id as id_of_host
+from gossamer.core.ledger.tables import NAMESAKES, Record, RecordTable
+from gossamer.core.url.forms import host_of, key_of
+from gossamer.core.url.identity import current, first_free, shard_of, shard_prefix
 from gossamer.model.records import (
     Change,
     ChangeKind,
     ContentRecord,
     DomainRecord,
+    FetchKind,
     HostId,
     HostRecord,
     QueuedUrl,
@@ -35,16 +36,18 @@ from gossamer.model.records import (
     UrlRecord,
     UrlState,
 )
-from gossamer.model.state import CrawlState, ShardState
+from gossamer.model.state import CrawlState, Namesake, ShardState
 from gossamer.ports import Row
 
 _SHARDED = frozenset(rows.SHARDED)
+_NO_HOSTS: Mapping[HostId, str] = {}
 
 
 class MemoryLedger:
     """See `gossamer.ports.Ledger` for the contract. Writing a commit does nothing."""
 
     def __init__(self) -> None:
+        self.identity = current()
         self._tables: dict[str, dict[bytes, Any]] = {table: {} for table in rows.TABLES}
         self._changed: dict[str, set[bytes]] = {table: set() for table in rows.TABLES}
         self._queues: defaultdict[HostId, list[QueuePosition]] = defaultdict(list)
@@ -74,12 +77,13 @@ class MemoryLedger:
     # -- queues -----------------------------------------------------------------------------------
 
     def admit(self, urls: Sequence[QueuedUrl]) -> list[QueuedUrl]:
-        """Queue the URLs whose id was never admitted before; return them."""
         new = []
         for url in urls:
-            if not self.is_seen(url.id):
-                self._enqueue(url, record_of(url))
-                new.append(url)
+            found, is_known = self.find(url.id, url.url, is_requisite=url.kind is FetchKind.REQUISITE)
+            if not is_known:
+                admitted = url if found == url.id else replace(url, id=found)
+                self._enqueue(admitted, record_of(admitted))
+                new.append(admitted)
         return new
 
     def _enqueue(self, url: QueuedUrl, record: UrlRecord) -> None:
@@ -96,16 +100,24 @@ class MemoryLedger:
         self._next_seq = max(self._next_seq, state.next_seq)
 
     def is_seen(self, url_id: UrlId) -> bool:
-        """Return whether a URL was ever admitted."""
         return url_id in self._tables["urls"]
 
     def look_up(self, url_id: UrlId) -> UrlRecord | None:
-        """Return the catalog's row of a URL."""
         record: UrlRecord | None = self._tables["urls"].get(url_id)
         return record
 
+    def find(self, url_id: UrlId, url: str, *, is_requisite: bool = False) -> tuple[UrlId, bool]:
+        return find_id(self.identity, url_id, url, self._stored_url, is_requisite=is_requisite)
+
+    def _stored_url(self, url_id: UrlId) -> str | None:
+        record = self.look_up(url_id)
+        return None if record is None else record.url
+
+    def url_id(self, url: str) -> UrlId:
+        first = self.identity.url_candidate(self.identity.host_id(host_of(url)), key_of(url), 0)
+        return self.find(first, url)[0]
+
     def requeue(self, url: QueuedUrl, record: UrlRecord | None = None) -> None:
-        """Put a URL (back) into its host's queue at its position."""
         base = record or self.look_up(url.id) or record_of(url)
         again = replace(
             base,
@@ -132,17 +144,14 @@ class MemoryLedger:
             queue.remove(url.position)
 
     def amend(self, url_id: UrlId, record: UrlRecord) -> None:
-        """Replace the row of a URL that is not queued."""
         self._put("urls", url_id, record)
 
     def read_queue(self, host_id: HostId, after: QueuePosition | None, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host after a position, in order."""
         queue = self._queues.get(host_id, [])
         start = 0 if after is None else bisect_right(queue, after)
         return [self._queued(position[2]) for position in queue[start : start + count]]
 
     def last(self, host_id: HostId, count: int) -> list[QueuedUrl]:
-        """Return up to `count` queued URLs of a host from the end of its queue, last first."""
         return [self._queued(position[2]) for position in reversed(self._queues.get(host_id, [])[-count:])]
 
     def _queued(self, url_id: UrlId) -> QueuedUrl:
@@ -150,7 +159,6 @@ class MemoryLedger:
         return queued_from(url_id, host_of(record.url), record)
 
     def kill_queue(self, host_id: HostId, outcome: str, error: str, now: float) -> int:
-        """Move all that is queued at a host to the dead letters; return how many."""
         queued = self.read_queue(host_id, None, len(self._queues.get(host_id, [])))
         for url in queued:
             record: UrlRecord = self._tables["urls"][url.id]
@@ -160,48 +168,67 @@ class MemoryLedger:
     # -- hosts ------------------------------------------------------------------------------------
 
     def host(self, name: str) -> HostRecord | None:
-        """Return the record under a host's id."""
-        record: HostRecord | None = self._tables["hosts"].get(id_of_host(name))
-        return record
+        record: HostRecord | None = self._tables["hosts"].get(self.identity.host_id(name))
+        return record if record is None or record.name == name.rstrip(".") else None
+
+    def host_id(self, name: str) -> HostId:
+        return self.identity.host_id(name)
+
+    def identify(self, name: str, taken: Mapping[HostId, str] = _NO_HOSTS) -> HostId:
+        def name_at(key: HostId) -> str:
+            record = self._tables["hosts"].get(key)
+            return taken.get(key, "") if record is None else str(record.name)
+
+        number = first_free(lambda number: self.identity.host_candidate(name, number), name_at, name)
+        if number:
+            self._assign(Namesake(self.identity.host_candidate(name, number), name, number))
+        return self.identity.host_id(name)
+
+    def _assign(self, other: Namesake) -> None:
+        self.identity.assign(other.name, other.probe, is_domain=other.is_domain)
+        self.put_record(NAMESAKES, other)
 
     def domain(self, name: str) -> DomainRecord | None:
-        """Return what is known about a registrable domain."""
-        record: DomainRecord | None = self._tables["domains"].get(domain_id(name))
-        return record
+        record: DomainRecord | None = self._tables["domains"].get(self.identity.domain_id(name))
+        return record if record is None or record.name == name else None
 
     def robots(self, host_id: HostId) -> list[RobotsRecord]:
-        """Return robots.txt of each origin of a host."""
         return [record for key, record in self._tables["robots"].items() if key.startswith(host_id)]
 
     def put_host(self, record: HostRecord, key: HostId | None = None) -> None:
-        """Store a host."""
-        self._put("hosts", key or id_of_host(record.name), record)
+        record.probe = self.identity.probe_of(record.name)
+        self._put("hosts", key or self.identity.host_id(record.name), record)
 
     def put_domain(self, record: DomainRecord) -> None:
-        """Store a registrable domain."""
-        self._put("domains", domain_id(record.name), record)
+        name = record.name
+
+        def name_at(key: bytes) -> str:
+            found = self._tables["domains"].get(key)
+            return "" if found is None else str(found.name)
+
+        if name_at(self.identity.domain_id(name)) not in ("", name):
+            number = first_free(lambda number: self.identity.domain_candidate(name, number), name_at, name)
+            record.probe = number
+            self._assign(Namesake(self.identity.domain_candidate(name, number), name, number, is_domain=True))
+        self._put("domains", self.identity.domain_id(name), record)
 
     def put_robots(self, record: RobotsRecord) -> None:
-        """Store robots.txt of an origin."""
-        self._put("robots", rows.robots_key(record.origin), record)
+        record.probe = self.identity.probe_of(host_of(record.origin + "/"))
+        self._put("robots", rows.robots_key(record.origin, identity=self.identity), record)
 
     def hosts(self, shard: int | None = None) -> Iterator[HostRecord]:
-        """Return all hosts."""
         return iter(self._of_shard("hosts", shard))
 
     def domains(self, shard: int | None = None) -> Iterator[DomainRecord]:
-        """Return all registrable domains."""
         return iter(self._of_shard("domains", shard))
 
     def swap_out(self, name: str, until: float) -> None:
-        """Record that a host is swapped out until a time."""
-        due = rows.microseconds(until), id_of_host(name)
+        due = rows.microseconds(until), self.identity.host_id(name)
         if due not in self._due:
             insort(self._due, due)
         self._put("swapped_out", rows.swapped_out_key(due[1], due[0]), name)
 
     def swap_in_due(self, now: float, count: int) -> list[str]:
-        """Remove and return up to `count` swapped-out hosts that are due, soonest first."""
         keys = [rows.swapped_out_key(host, at) for at, host in self._due[:count] if at <= rows.microseconds(now)]
         del self._due[: len(keys)]
         names: list[str] = [self._tables["swapped_out"][key] for key in keys]
@@ -210,7 +237,8 @@ class MemoryLedger:
         return names
 
     def take_shard(self, shard: int) -> None:
-        """Become the owner of a shard."""
+        for other in list(self.records(NAMESAKES, shard)):
+            self.identity.assign(other.name, other.probe, is_domain=other.is_domain)
         known = set(self._due)
         for key in self._tables["swapped_out"]:
             due = rows.due_us_of(key), key[10:]
@@ -218,11 +246,9 @@ class MemoryLedger:
                 insort(self._due, due)
 
     def release_shard(self, shard: int) -> None:
-        """Give up a shard."""
         self._due = [due for due in self._due if shard_of(due[1]) != shard]
 
     def load_rows(self, loaded: Sequence[Row]) -> None:
-        """Add rows of a shard, unless there are rows with their keys."""
         for table, key, value in loaded:
             if value is None or key in self._tables[table]:
                 continue
@@ -237,7 +263,6 @@ class MemoryLedger:
                 self._last_change = max(self._last_change, state.last_change)
 
     def drop_rows(self, shards: Collection[int]) -> None:
-        """Remove all rows of shards."""
         self._shards.difference_update(shards)
         for table in rows.SHARDED:
             for key in [key for key in self._tables[table] if shard_of(key) in shards]:
@@ -246,40 +271,33 @@ class MemoryLedger:
             del self._queues[host]
 
     def swapped_out(self) -> tuple[int, float]:
-        """Return how many hosts are swapped out, and when the first is due."""
         return len(self._due), self._due[0][0] / 1e6 if self._due else float("inf")
 
     # -- records ----------------------------------------------------------------------------------
 
     def record(self, table: RecordTable[Record], key: bytes) -> Record | None:
-        """Return a record by its key."""
         value = self._tables[table.name].get(key)
         return None if value is None else table.decode(value)
 
     def records(self, table: RecordTable[Record], shard: int | None = None) -> Iterator[Record]:
-        """Return all records of a table."""
         return map(table.decode, self._of_shard(table.name, shard))
 
     def first_records(
         self, table: RecordTable[Record], prefix: bytes, after: bytes = b"", count: int = 1000
     ) -> list[Record]:
-        """Return the first records with a prefix after a key, in order."""
         known = self._tables[table.name]
         keys = sorted(key for key in known if key.startswith(prefix) and key > after)
         return [table.decode(known[key]) for key in keys[:count]]
 
     def put_record(self, table: RecordTable[Record], record: Record) -> None:
-        """Store a record as it is now."""
         self._put(table.name, table.key(record), rows.encode(record))
 
     def remove_record(self, table: RecordTable[Record], key: bytes) -> None:
-        """Remove a record."""
         self._remove(table.name, key)
 
     # -- contents and signatures ------------------------------------------------------------------
 
     def first_with_content(self, content_hash: bytes) -> ContentRecord | None:
-        """Return the first page that had this content."""
         record: ContentRecord | None = self._tables["contents"].get(content_hash)
         return record
 
@@ -291,7 +309,6 @@ class MemoryLedger:
         return first
 
     def use_signatures(self, edition: str) -> None:
-        """Compare by signatures of this edition."""
         if self._edition != edition or self._near is None:
             self._edition = edition
             self._near = index_of(edition)
@@ -304,7 +321,6 @@ class MemoryLedger:
         return Similar(self._signatures[match.number][0], match.similarity) if match is not None else None
 
     def put_signature(self, url_id: UrlId, signature: bytes) -> None:
-        """Store the signature of a page that repeats no other."""
         assert self._near is not None, "call use_signatures first"
         self._near.add(len(self._signatures), signature)
         self._put("signatures", len(self._signatures).to_bytes(8, "big"), url_id + signature)
@@ -313,7 +329,6 @@ class MemoryLedger:
     # -- the change feed, archives, state ---------------------------------------------------------
 
     def record_change(self, url_id: UrlId, kind: ChangeKind) -> None:
-        """Append to the change feed."""
         shard = shard_of(url_id)
         self._last_change += 1
         state = self.shard_state(shard)
@@ -322,42 +337,33 @@ class MemoryLedger:
         self._put("changes", rows.change_key(shard, self._last_change), rows.encode_change(url_id, kind))
 
     def changes(self, after: int, count: int) -> list[Change]:
-        """Return up to `count` entries of the change feed after a number, in order."""
         entries = [rows.decode_change(key, value) for key, value in self._tables["changes"].items()]
         return sorted((entry for entry in entries if entry.seq > after), key=lambda entry: entry.seq)[:count]
 
     def last_change(self) -> int:
-        """Return the greatest number in the change feed."""
         return self._last_change
 
     def put_archive_end(self, file: str, end: int) -> None:
-        """Record how far an archive file belongs to what the next commit makes durable."""
         self._put("archives", file.encode(), max(end, self._tables["archives"].get(file.encode(), 0)))
 
     def archive_ends(self) -> dict[str, int]:
-        """Return the committed length of every archive file."""
         return {name.decode(): end for name, end in self._tables["archives"].items()}
 
     def crawl_state(self) -> CrawlState | None:
-        """Return the crawl's state, or None if no crawl was started here."""
         value = self._tables["meta"].get(rows.CRAWL_KEY)
         return None if value is None else rows.decode_crawl(value)
 
     def put_crawl_state(self, state: CrawlState) -> None:
-        """Store the crawl's state as it is now."""
         self._put("meta", rows.CRAWL_KEY, rows.encode(state))
 
     def shard_state(self, shard: int) -> ShardState:
-        """Return the state of a shard."""
         state: ShardState = self._tables["shards"].get(shard_prefix(shard)) or ShardState()
         return state
 
     def next_seq(self) -> int:
-        """Return the greatest `next_seq` of all shards."""
         return self._next_seq
 
     def urls(self, host_id: HostId | None = None, after: UrlId = b"") -> Iterator[tuple[UrlId, UrlRecord]]:
-        """Return the catalog, or a host's part of it, in order of id, after an id."""
         rows = self._tables["urls"]
         prefix = host_id or b""
         return ((key, rows[key]) for key in sorted(rows) if key.startswith(prefix) and key > after)
@@ -365,7 +371,6 @@ class MemoryLedger:
     # -- commit -----------------------------------------------------------------------------------
 
     def seal(self) -> SealedMemory:
-        """Close the changes so far."""
         changed = self._changed
         self._changed = {table: set() for table in rows.TABLES}
         return SealedMemory(
@@ -377,11 +382,9 @@ class MemoryLedger:
         self.seal().write()
 
     def pending_count(self) -> int:
-        """Return how many rows wait for the next commit."""
         return sum(map(len, self._changed.values()))
 
     def close(self) -> None:
-        """Commit."""
         self.commit()
 
 
@@ -392,14 +395,12 @@ class SealedMemory:
         self._changes = changes
 
     def by_shard(self) -> dict[int, list[Row]]:
-        """Return the rows that belong to a shard, sorted by table and key."""
         shards: dict[int, list[Row]] = {}
         for row in self._rows(rows.SHARDED):
             shards.setdefault(shard_of(row.key), []).append(row)
         return shards
 
     def unsharded(self) -> list[Row]:
-        """Return the rows that belong to the crawl or to this node."""
         return self._rows(rows.UNSHARDED)
 
     def _rows(self, tables: Sequence[str]) -> list[Row]:

@@ -26,11 +26,9 @@ class MemoryObjectStore:
 
     @property
     def url(self) -> str:
-        """The store, for people."""
         return "memory:"
 
     def put(self, key: str, data: bytes, metadata: Mapping[str, str] | None = None) -> StoredObject:
-        """Write an object."""
         self._answer()
         self._objects[key] = _Object(bytes(data), dict(metadata or {}))
         return self._described(key)
@@ -38,7 +36,6 @@ class MemoryObjectStore:
     def compose(
         self, key: str, read: Callable[[int, int], bytes], parts: Sequence[Part], metadata: Mapping[str, str]
     ) -> StoredObject:
-        """Write an object from parts, in order."""
         self._answer()
         if any(part.end - part.start < MIN_PART_BYTES for part in parts[:-1]):
             raise StoreUnavailableError(f"{self.url}: a part of {key} is too small")
@@ -53,26 +50,22 @@ class MemoryObjectStore:
         return self._objects[part.source].data[part.source_start : part.source_start + part.end - part.start]
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Return a range of an object; FileNotFoundError if there is none."""
         self._answer()
         if key not in self._objects:
             raise FileNotFoundError(f"{self.url}: no {key}")
         return self._objects[key].data[start:end]
 
     def find(self, key: str) -> StoredObject | None:
-        """Return what the store has under a key."""
         self._answer()
         return self._described(key) if key in self._objects else None
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Yield the objects whose keys begin with a prefix, in the order of keys."""
         self._answer()
         for key in sorted(self._objects):
             if key.startswith(prefix):
                 yield StoredObject(key, len(self._objects[key].data), self._described(key).tag)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are not there do not matter."""
         self._answer()
         for key in keys:
             self._objects.pop(key, None)

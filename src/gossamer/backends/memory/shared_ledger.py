@@ -116,21 +116,17 @@ class MemorySharedLedger:
     # -- the record -------------------------------------------------------------------------------
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
-        """Store the record of a new crawl; if there is one, return that instead."""
         if self._state.record is None:
             self._state.record = deepcopy(record)
         return deepcopy(self._state.record)
 
     def record(self) -> CrawlRecord | None:
-        """Return the crawl's record."""
         return deepcopy(self._state.record)
 
     def record_version(self) -> int:
-        """Return the version of the crawl's record."""
         return 0 if self._state.record is None else self._state.record.version
 
     def change_record(self, record: CrawlRecord) -> bool:
-        """Replace the record by one with the next version."""
         stored = self._state.record
         if stored is None or record.version != stored.version + 1 or (stored.ended and record.ended):
             return False
@@ -149,7 +145,6 @@ class MemorySharedLedger:
         return self._state.nodes[node]
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
-        """Begin a lease."""
         for other in self._state.nodes:
             if other == node and self._is_live(node):
                 return self._membership(node)  # the answer to the first call was lost
@@ -160,7 +155,6 @@ class MemorySharedLedger:
         return self._membership(node)
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
-        """Prolong the lease."""
         known = self._live(node)
         known.lease_until = self._clock() + known.lease_s
         known.status = status
@@ -184,13 +178,11 @@ class MemorySharedLedger:
         )
 
     def leave(self, node: NodeId) -> None:
-        """End the lease."""
         known = self._state.nodes.get(node)
         if known is not None:
             known.is_over = True
 
     def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
-        """Become the owner of those of the shards that no live node owns."""
         known = self._live(node)
         taken: dict[int, int] = {}
         for shard in shards:
@@ -212,7 +204,6 @@ class MemorySharedLedger:
         return self._last_epoch
 
     def release(self, node: NodeId, shards: Collection[int]) -> None:
-        """Give up shards."""
         self._live(node)
         for shard in shards:
             if self.owner(shard) == node:
@@ -226,7 +217,6 @@ class MemorySharedLedger:
     # -- rows and links ---------------------------------------------------------------------------
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
-        """Make a commit durable."""
         known = self._live(node)
         if commit.number <= known.commit:
             return known.answer if commit.number == known.commit else KnownBefore()
@@ -272,7 +262,6 @@ class MemorySharedLedger:
                 raise LeaseLostError(f"node {node.name}: the engine has lost messages to shard {shard}")
 
     def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
-        """Return messages for the node's shards."""
         self._live(node)
         received: dict[int, list[Message]] = {}
         size = 0
@@ -288,7 +277,6 @@ class MemorySharedLedger:
         return received
 
     def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
-        """Yield the rows of shards that the node owns."""
         for table in tables:
             self._live(node)
             yield from self.scan(shards, [table])
@@ -296,7 +284,6 @@ class MemorySharedLedger:
     # -- the whole crawl --------------------------------------------------------------------------
 
     def claim(self, node: NodeId, budget: str, amount: int) -> int:
-        """Claim this much of a budget in all."""
         known = self._live(node)
         record = self._state.record
         assert record is not None
@@ -313,7 +300,6 @@ class MemorySharedLedger:
         return spoken_for
 
     def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
-        """Ask for permits and time at addresses."""
         self._live(node)
         now = self._clock()
         may_be_old = is_new(rules, now - self._started_at)
@@ -324,7 +310,6 @@ class MemorySharedLedger:
         return grants
 
     def try_end(self, node: NodeId) -> str:
-        """End the crawl if nothing is left to do anywhere."""
         self._live(node)
         state = self._state
         record = self._state.record
@@ -344,7 +329,6 @@ class MemorySharedLedger:
         return why
 
     def nodes(self) -> dict[NodeId, NodeView]:
-        """Return all incarnations."""
         known = self._state.nodes.items()
         return {node: NodeView(each.status, each.totals.copy(), self._is_live(node)) for node, each in known}
 
@@ -353,18 +337,15 @@ class MemorySharedLedger:
         return {key: value for tables in self._state.rows.values() for key, value in tables[name].items()}
 
     def archive_ends(self, name: str) -> dict[str, int]:
-        """Return the committed lengths of the archive files of a node."""
         files = self._state.archives.get(name, {})
         return {file.decode(): int.from_bytes(end, "big") for file, end in files.items()}
 
     # -- for readers ------------------------------------------------------------------------------
 
     def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
-        """Return the rows of URLs."""
         return [self._state.rows.get(shard_of(each), {}).get("urls", {}).get(each) for each in ids]
 
     def scan(self, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
-        """Yield the rows of shards."""
         for table in tables:
             for shard in self._state.rows.keys() & set(shards):
                 stored = self._state.rows[shard][table]
@@ -373,22 +354,18 @@ class MemorySharedLedger:
                     yield found[start : start + _SLICE]
 
     def ownership(self, shard: int) -> Ownership | None:
-        """Return who owns a shard."""
         owner = self._state.owners.get(shard)
         return None if owner is None else Ownership(*owner, self._is_live(owner[0]))
 
     # -- for `gossamer migrate` -------------------------------------------------------------------
 
     def pages(self, part: int) -> Iterator[list[Row]]:
-        """Yield contents and signatures."""
         yield self._state.pages.rows(part)
 
     def add_pages(self, rows: Sequence[Row]) -> None:
-        """Store contents and signatures as they are."""
         self._state.pages.load(rows)
 
-    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield what waits in inboxes."""
+    def messages(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         for shard in sorted(self._state.inboxes.keys() & set(shards)):
             yield from ((shard, message.links) for message in self._state.inboxes[shard])
 

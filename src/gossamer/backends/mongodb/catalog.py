@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -22,29 +21,43 @@ from pymongo import ASCENDING, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from gossamer.backends.mongodb.connect import CONNECT_S, Document, name_of, open_database, refusal, unavailable
+from gossamer.backends.mongodb.connect import (
+    CONNECT_S,
+    Document,
+    errors_at_the_start,
+    errors_while_it_runs,
+    name_of,
+    open_database,
+)
 from gossamer.foundation import failpoints
 from gossamer.model.errors import UsageError
 from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import (
+    FORMAT,
     CatalogChanges,
     CatalogHost,
     CatalogPage,
     CatalogVisit,
     DeadLetter,
     HostCounts,
+    Kind,
     VisitKey,
+    columns_of,
 )
 from gossamer.ports.page_store import visit_name
 
-FORMAT = 1
 _ROWS = ("pages", "dead_letters", "hosts")
 _INDEXED: Mapping[str, Sequence[str]] = {
     "pages": ("url", "host", "fetched_at", "status", "content_hash"),
     "dead_letters": ("host", "outcome"),
     "hosts": ("domain",),
 }
-_TIMES = frozenset({"fetched_at", "at", "parked_until", "first_seen_at", "last_fetch_at"})
+_TIMES = frozenset(
+    column.name
+    for row in (CatalogPage, DeadLetter, CatalogHost)
+    for column in columns_of(row)
+    if column.kind is Kind.TIME
+)
 _ANOTHER = "name another database, as mongodb://host:port/DATABASE"
 _AT_ONCE = 250  # documents in one call, each of which has a limit
 _KNOWN = 11000  # error code of the server: there is a document with this id
@@ -57,7 +70,8 @@ class MongoCatalog:
     def __init__(self, url: str) -> None:
         self.name = name_of(url)
         self._label = f"catalog {self.name}"
-        self._url = url
+        self._at_the_start = errors_at_the_start(self._label)
+        self._while_it_runs = errors_while_it_runs(self._label)
         self._database = open_database(url, CONNECT_S, self._label)
         self._crawl: str | None = None
 
@@ -65,12 +79,11 @@ class MongoCatalog:
 
     def is_there(self) -> bool:
         """Return whether the catalog was created; raise UsageError if that cannot be found out."""
-        with self._at_the_start():
+        with self._at_the_start:
             return self._has_catalog()
 
     def check(self, crawl: str) -> None:
-        """Create what a crawl needs, unless it is there; raise UsageError if it cannot be used."""
-        with self._at_the_start():
+        with self._at_the_start:
             is_new = not self._has_catalog()
             for collection, fields in _INDEXED.items():
                 for field in fields:
@@ -87,7 +100,7 @@ class MongoCatalog:
 
     def check_empty(self) -> None:
         """Raise UsageError if there are rows: those of another crawl would be replaced."""
-        with self._at_the_start():
+        with self._at_the_start:
             for name in _ROWS:
                 if self._database[name].find_one({}, {"_id": True}) is not None:
                     raise UsageError(
@@ -144,7 +157,6 @@ class MongoCatalog:
                 self._database[name].bulk_write(changes, ordered=False)
 
     def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
-        """Remove rows."""
         gone: Mapping[str, list[str]] = {
             "pages": [visit_name(key.url_id, key.visit) for key in visits],
             "dead_letters": [url_id.hex() for url_id in dead_letters],
@@ -163,64 +175,38 @@ class MongoCatalog:
     # -- lists ------------------------------------------------------------------------------------
 
     def visits(self) -> Iterator[CatalogVisit]:
-        """Return all visits, sorted by URL id and number."""
         fields = ("url_id", "visit", "url", "content_hash", "archive_file", "archive_offset")
         for found in self._sorted("pages", fields, "url_id", "visit"):
             yield CatalogVisit(bytes.fromhex(found["url_id"]), *(found[field] for field in fields[1:]))
 
     def dead_letters(self) -> Iterator[tuple[UrlId, str]]:
-        """Return all dead letters with their outcomes, sorted by URL id."""
         for found in self._sorted("dead_letters", ("outcome",), "_id"):
             yield bytes.fromhex(found["_id"]), found["outcome"]
 
     def hosts(self, names: Sequence[str]) -> dict[str, HostCounts]:
-        """Return those of some hosts that there are."""
         wanted = {"_id": {"$in": list(names)}}
         fields = ("pages", "fetches", "errors")
         rows = self._repeated(lambda: list(self._database["hosts"].find(wanted, dict.fromkeys(fields, True))))
         return {row["_id"]: HostCounts(*(row[field] for field in fields)) for row in rows}
 
     def host_names(self) -> Iterator[str]:
-        """Return the names of all hosts, sorted."""
         return (str(found["_id"]) for found in self._sorted("hosts", ("_id",), "_id"))
 
     def _sorted(self, name: str, fields: Sequence[str], *keys: str) -> Iterator[Document]:
-        with self._while_it_runs():
+        with self._while_it_runs:
             order = [(key, ASCENDING) for key in keys]
             yield from self._database[name].find({}, dict.fromkeys(fields, True)).sort(order)
 
     def close(self) -> None:
-        """Close the connections."""
         self._database.client.close()
-
-    # -- errors -----------------------------------------------------------------------------------
 
     def _repeated(self, act: Callable[[], _Done]) -> _Done:
         """Do something; if the server cannot be used, try once more: connections may be stale."""
         try:
             return act()
         except PyMongoError:
-            with self._while_it_runs():
+            with self._while_it_runs:
                 return act()
-
-    @contextmanager
-    def _at_the_start(self) -> Iterator[None]:
-        try:
-            yield
-        except PyMongoError as error:
-            raise refusal(self._url, error, self._label) from error
-
-    @contextmanager
-    def _while_it_runs(self) -> Iterator[None]:
-        try:
-            yield
-        except PyMongoError as error:
-            raise unavailable(self._label, error) from error
-
-
-def open_catalog(url: str) -> MongoCatalog:
-    """Return the catalog behind a URL. Nothing is sent before the first call."""
-    return MongoCatalog(url)
 
 
 def _inserted(collection: Collection[Document], documents: Sequence[Document]) -> Sequence[Document]:

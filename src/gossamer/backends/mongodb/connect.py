@@ -19,14 +19,13 @@ from pymongo.errors import (
     PyMongoError,
 )
 
+from gossamer.backends.clients.errors import DriverErrors, Rule, Said
 from gossamer.model.errors import StoreUnavailableError, UsageError
 
 Document: TypeAlias = dict[str, Any]
 CONNECT_S = 3.0
 CHOOSE_S = 1.0  # for a server, if the caller comes back
 ANSWER_S = 20.0
-_UNAUTHORIZED = 13  # error codes of the server
-_LOGIN_REFUSED = 18
 _EXPECTED = "expected mongodb://host:port/database"
 
 
@@ -54,34 +53,44 @@ def open_database(url: str, choose_s: float, label: str = "") -> Database[Docume
         raise UsageError(f"{label or f'store = {name_of(url)}'}: {error}; {_EXPECTED}") from error
 
 
-def refusal(url: str, error: PyMongoError, label: str = "") -> UsageError:
-    """Return why a database cannot be used at the start of a crawl, in one line."""
-    where = label or f"store = {name_of(url)}"
-    code = error.code if isinstance(error, OperationFailure) else None
-    if code == _LOGIN_REFUSED:
-        return UsageError(
-            f"{where}: the server refuses user or password; expected them in the URL (with ?authSource=DATABASE if the "
-            "user is defined in another database) or the password in GOSSAMER_MONGODB_PASSWORD"
-        )
-    if code == _UNAUTHORIZED:
-        return UsageError(
-            f"{where}: no right to write to this database ({_told(error)}); expected a user with the role readWrite"
-        )
-    if isinstance(error, ConnectionFailure):
-        return UsageError(f"{where}: cannot be reached ({_told(error)}); expected a running server at this address")
-    return UsageError(f"{where}: cannot be used ({_told(error)})")
+_KIND = (PyMongoError,)
+_AT_THE_START = (
+    Rule(
+        UsageError,
+        "{label}: the server refuses user or password; expected them in the URL (with ?authSource=DATABASE if the user "
+        "is defined in another database) or the password in GOSSAMER_MONGODB_PASSWORD",
+        codes=(18,),
+    ),
+    Rule(
+        UsageError,
+        "{label}: no right to write to this database ({text}); expected a user with the role readWrite",
+        codes=(13,),
+    ),
+    Rule(
+        UsageError,
+        "{label}: cannot be reached ({text}); expected a running server at this address",
+        (ConnectionFailure,),
+    ),
+    Rule(UsageError, "{label}: cannot be used ({text})"),
+)
 
 
-def unavailable(name: str, error: PyMongoError) -> StoreUnavailableError:
-    """Return the error of a call that failed while a crawl runs."""
-    return StoreUnavailableError(f"{name}: {_told(error)}")
+def errors_at_the_start(label: str) -> DriverErrors:
+    """Return how errors are raised before a crawl begins."""
+    return DriverErrors(_KIND, _AT_THE_START, _said, label=label)
 
 
-def _told(error: PyMongoError) -> str:
+def errors_while_it_runs(label: str) -> DriverErrors:
+    """Return how errors of a call that fails while a crawl runs are raised."""
+    return DriverErrors(_KIND, (Rule(StoreUnavailableError, "{label}: {text}"),), _said, label=label)
+
+
+def _said(error: BaseException) -> Said:
     """Return what the driver says, without what it repeats."""
     text = str(error)
+    code = error.code if isinstance(error, OperationFailure) else None
     if isinstance(error, OperationFailure) and error.details:
         text = str(error.details.get("errmsg") or text)
     text = re.split(r" \(configured timeouts|, Timeout: |, full error", text)[0]
     text = text.replace("No servers found yet", "no answer")
-    return " ".join(text.split())[:200]
+    return Said(" ".join(text.split())[:200], (error,), code)

@@ -11,7 +11,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
@@ -24,10 +24,10 @@ from gossamer.backends.mongodb.connect import (
     CHOOSE_S,
     CONNECT_S,
     Document,
+    errors_at_the_start,
+    errors_while_it_runs,
     name_of,
     open_database,
-    refusal,
-    unavailable,
 )
 from gossamer.foundation import failpoints
 from gossamer.model.errors import UsageError
@@ -58,7 +58,6 @@ def date_of(page: PageCopy) -> datetime:
 
 
 def metadata_document(page: PageCopy) -> Document:
-    """Return the document in `metadata`."""
     return {
         "_id": visit_name(page.url_id, page.visit),
         "url": page.url,
@@ -114,24 +113,31 @@ class MongoPages:
 
     def __init__(self, url: str, *, choose_s: float = CHOOSE_S, max_part_bytes: int = MAX_PART_BYTES) -> None:
         self.name = name_of(url)
-        self._url = url
+        self._errors = errors_while_it_runs(self.name)
         self._max_part_bytes = max_part_bytes
         self._compressing = ThreadPoolExecutor(_THREADS, "compress")
         self._database = open_database(url, choose_s)
         self.metadata: Collection[Document] = self._database[METADATA]
         self.content: Collection[Document] = self._database[CONTENT]
 
-    def check(self) -> None:
-        """Create the indexes; raise UsageError if the database cannot be written to."""
-        try:
+    def check(self, *, is_new: bool = False) -> None:
+        """Create the indexes; raise UsageError if the database cannot be written to.
+
+        Pages of a new crawl would replace those of another: there must be none.
+        """
+        with errors_at_the_start(f"store = {self.name}"):
             for field in INDEXED:
                 self.metadata.create_index(field)
             self.content.create_index("page_id")
             for collection in (self.metadata, self.content):  # with the rights that a crawl needs, and without effect
                 collection.update_one({"_id": ""}, {"$set": {"checked": True}})
                 collection.delete_many({"_id": ""})
-        except PyMongoError as error:
-            raise refusal(self._url, error) from error
+            has_pages = is_new and self.metadata.find_one({}, {"_id": True}) is not None
+        if has_pages:
+            raise UsageError(
+                f"store = {self.name}: has pages of another crawl, which a new one would replace; expected an empty "
+                "database, or the folder of that crawl (gossamer resume DIR)"
+            )
 
     def put(self, pages: Sequence[PageCopy]) -> None:
         """Store pages, bodies first."""
@@ -143,43 +149,31 @@ class MongoPages:
         self._remove_bodies_of_copies(replaced)
 
     def visits(self) -> Iterator[StoredVisit]:
-        """Return all visits, sorted by name."""
         fields = {"url": True, "content_hash": True, "duplicate_of": True}
         for found in self._sorted(self.metadata, fields):
             is_copy = found.get("duplicate_of") is not None
             yield StoredVisit(found["_id"], found.get("url", ""), found.get("content_hash", ""), is_copy)
 
     def bodies(self) -> Iterator[StoredBody]:
-        """Return all bodies, sorted by name."""
         parts = self._sorted(self.content, {"page_id": True, "part": True, "parts": True})
         for name, group in groupby(parts, key=lambda part: str(part["page_id"])):
             numbers = [(part["part"], part["parts"]) for part in group]
             yield StoredBody(name, numbers == [(number, numbers[0][1]) for number in range(numbers[0][1])])
 
     def first_visits(self, content_hashes: Sequence[str]) -> set[str]:
-        """Return those of some content hashes that a visit with a body of its own has."""
         wanted = {"content_hash": {"$in": list(content_hashes)}, "duplicate_of": None}
-        with self._mapped_errors():
+        with self._errors:
             return {found["content_hash"] for found in self.metadata.find(wanted, {"content_hash": True})}
 
     def remove_bodies(self, names: Sequence[str]) -> None:
-        """Remove the bodies of some visits."""
-        with self._mapped_errors():
+        with self._errors:
             self.content.delete_many({"page_id": {"$in": list(names)}})
 
     def _sorted(self, collection: Collection[Document], fields: Mapping[str, bool]) -> Iterator[Document]:
-        with self._mapped_errors():
+        with self._errors:
             yield from collection.find({}, fields).sort("_id", ASCENDING)
 
-    @contextmanager
-    def _mapped_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except PyMongoError as error:
-            raise unavailable(self.name, error) from error
-
     def close(self) -> None:
-        """Close the connections."""
         self._compressing.shutdown()
         self._database.client.close()
 
@@ -190,7 +184,7 @@ class MongoPages:
         try:
             return _insert(collection, documents)
         except PyMongoError:
-            with self._mapped_errors():
+            with self._errors:
                 return _insert(collection, documents)
 
     def _remove_bodies_of_copies(self, replaced: Sequence[Document]) -> None:
@@ -201,32 +195,14 @@ class MongoPages:
             if document["duplicate_of"] is not None
         ]
         if removals:
-            with self._mapped_errors():
+            with self._errors:
                 self.content.bulk_write(removals, ordered=False)
 
 
-def check(url: str) -> None:
-    """Create the indexes; raise UsageError if the database cannot be written to."""
-    store = MongoPages(url, choose_s=CONNECT_S)
-    try:
-        store.check()
-    finally:
-        store.close()
-
-
-def check_empty(url: str) -> None:
-    """Raise UsageError if there are pages: a new crawl would replace those of URLs that it has, too."""
-    store = MongoPages(url, choose_s=CONNECT_S)
-    try:
-        if store.metadata.find_one({}, {"_id": True}) is not None:
-            raise UsageError(
-                f"store = {store.name}: has pages of another crawl, which a new one would replace; expected an empty "
-                "database, or the folder of that crawl (gossamer resume DIR)"
-            )
-    except PyMongoError as error:
-        raise refusal(url, error) from error
-    finally:
-        store.close()
+def check(url: str, *, is_new: bool) -> None:
+    """Raise UsageError if pages of a crawl cannot be stored there."""
+    with closing(MongoPages(url, choose_s=CONNECT_S)) as store:
+        store.check(is_new=is_new)
 
 
 def open_store(url: str, *, is_patient: bool) -> MongoPages:

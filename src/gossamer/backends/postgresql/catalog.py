@@ -7,7 +7,6 @@ except by an earlier commit of another node (`committed_at`): so a call can be r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
 from typing import Any, LiteralString, TypeVar
@@ -15,39 +14,41 @@ from typing import Any, LiteralString, TypeVar
 from msgspec import Struct
 from psycopg import sql
 
+from gossamer.backends.clients.errors import AT_THE_START, WHILE_IT_RUNS
 from gossamer.backends.postgresql.address import parameters_of, shown
 from gossamer.backends.postgresql.connections import Bytes, Connection, Connections
 from gossamer.foundation import failpoints
-from gossamer.model.errors import EngineUnavailableError, StoreUnavailableError, UsageError
+from gossamer.model.errors import LedgerUnavailableError, UsageError
 from gossamer.model.records import UrlId
 from gossamer.ports.catalog_store import (
+    FORMAT,
     CatalogChanges,
     CatalogHost,
     CatalogPage,
     CatalogVisit,
+    Column,
     DeadLetter,
     HostCounts,
+    Kind,
     VisitKey,
+    columns_of,
 )
 from gossamer.settings.stores import DEFAULT_SCHEMA
 
-FORMAT = 1
 _TABLES = ("pages", "dead_letters", "hosts")
 _EXPECTED = "expected postgresql://host:port/database or postgresql://host:port/database/SCHEMA"
 _PAGE_OF_ROWS = 1000
 _Row = TypeVar("_Row", bound=Struct)
 _Done = TypeVar("_Done")
-# How the fields of a row are sent: as arrays of these types. Times are seconds since 1970, and 0 is none.
-_TIME: LiteralString = "double precision"
-_KINDS: Mapping[str, LiteralString] = {
-    **dict.fromkeys(("url_id", "duplicate_of", "near_duplicate_of"), "bytea"),
-    **dict.fromkeys(("visit", "status", "depth", "worker", "attempts"), "integer"),
-    **dict.fromkeys(("size", "words", "links", "archive_offset"), "bigint"),
-    **dict.fromkeys(("pages", "fetches", "errors", "queued", "bytes"), "bigint"),
-    **dict.fromkeys(("rank", "delay_s", "latency_s"), "double precision"),
-    **dict.fromkeys(("is_blocked", "is_dead"), "boolean"),
+_TYPES: Mapping[Kind, LiteralString] = {
+    Kind.TEXT: "text",
+    Kind.BYTES: "bytea",
+    Kind.NUMBER: "integer",
+    Kind.COUNT: "bigint",
+    Kind.REAL: "double precision",
+    Kind.FLAG: "boolean",
+    Kind.TIME: "timestamptz",
 }
-_TIMES = frozenset({"fetched_at", "at", "parked_until", "first_seen_at", "last_fetch_at"})
 
 
 class PostgresCatalog:
@@ -62,12 +63,12 @@ class PostgresCatalog:
 
     def is_there(self) -> bool:
         """Return whether the tables are there; raise UsageError if that cannot be found out."""
-        with _at_the_start(), self._database.transaction(is_readonly=True) as connection:
+        with AT_THE_START, self._database.transaction(is_readonly=True) as connection:
             return self._has_tables(connection)
 
     def check(self, crawl: str) -> None:
         """Create the tables for a crawl, unless they are there; raise UsageError if they cannot be used."""
-        with _at_the_start():
+        with AT_THE_START:
             self._database.check_server()
             with self._database.transaction() as connection:
                 self._check_encoding(connection)
@@ -80,7 +81,7 @@ class PostgresCatalog:
 
     def check_empty(self) -> None:
         """Raise UsageError if there are rows: those of another crawl would be replaced."""
-        with _at_the_start(), self._database.transaction(is_readonly=True) as connection:
+        with AT_THE_START, self._database.transaction(is_readonly=True) as connection:
             for table in _TABLES:
                 query = sql.SQL("SELECT 1 FROM {} LIMIT 1").format(sql.Identifier(table))
                 if connection.execute(query).fetchone() is not None:
@@ -119,7 +120,9 @@ class PostgresCatalog:
         known = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone()
         if known is None:
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-        connection.execute(sql.SQL(files(__package__).joinpath("catalog.sql").read_text("utf-8")))
+        rows: dict[str, type[Struct]] = {"pages": CatalogPage, "dead_letters": DeadLetter, "hosts": CatalogHost}
+        columns = {table: _declarations(row) for table, row in rows.items()}
+        connection.execute(sql.SQL(files(__package__).joinpath("catalog.sql").read_text("utf-8")).format(**columns))
         connection.execute("INSERT INTO catalog (format, crawl) VALUES (%s, %s)", [FORMAT, crawl])
 
     def _check_rights(self, connection: Connection) -> None:
@@ -137,11 +140,9 @@ class PostgresCatalog:
         self._repeated(lambda connection: _put(connection, changes))
 
     def remove(self, visits: Sequence[VisitKey], dead_letters: Sequence[UrlId], hosts: Sequence[str]) -> None:
-        """Remove rows."""
         self._repeated(lambda connection: _remove(connection, visits, dead_letters, hosts))
 
     def visits(self) -> Iterator[CatalogVisit]:
-        """Return all visits, sorted by URL id and number."""
         query = """
             SELECT url_id, visit, url, content_hash, archive_file, archive_offset FROM pages
             WHERE (url_id, visit) > (%s, %s) ORDER BY url_id, visit LIMIT %s
@@ -149,18 +150,15 @@ class PostgresCatalog:
         return (CatalogVisit(*row) for row in self._all(query, (b"", 0)))
 
     def dead_letters(self) -> Iterator[tuple[UrlId, str]]:
-        """Return all dead letters with their outcomes, sorted by URL id."""
         query = "SELECT url_id, outcome FROM dead_letters WHERE url_id > %s ORDER BY url_id LIMIT %s"
         return ((row[0], row[1]) for row in self._all(query, (b"",)))
 
     def hosts(self, names: Sequence[str]) -> dict[str, HostCounts]:
-        """Return those of some hosts that there are."""
         query = "SELECT name, pages, fetches, errors FROM hosts WHERE name = ANY(%s)"
         found = self._repeated(lambda connection: connection.execute(query, [list(names)]).fetchall())
         return {row[0]: HostCounts(*row[1:]) for row in found}
 
     def host_names(self) -> Iterator[str]:
-        """Return the names of all hosts, sorted."""
         query = 'SELECT name FROM hosts WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s'
         return (row[0] for row in self._all(query, ("",)))
 
@@ -175,7 +173,6 @@ class PostgresCatalog:
             after = part[-1][:keys]
 
     def close(self) -> None:
-        """Close the connections."""
         self._database.close()
 
     def _repeated(self, act: Callable[[Connection], _Done]) -> _Done:
@@ -183,30 +180,9 @@ class PostgresCatalog:
         try:
             with self._database.transaction() as connection:
                 return act(connection)
-        except (EngineUnavailableError, UsageError):
-            with _while_it_runs(), self._database.transaction() as connection:
+        except (LedgerUnavailableError, UsageError):
+            with WHILE_IT_RUNS, self._database.transaction() as connection:
                 return act(connection)
-
-
-@contextmanager
-def _at_the_start() -> Iterator[None]:
-    try:
-        yield
-    except EngineUnavailableError as error:
-        raise UsageError(str(error)) from error
-
-
-@contextmanager
-def _while_it_runs() -> Iterator[None]:
-    try:
-        yield
-    except (EngineUnavailableError, UsageError) as error:  # also rights that were taken away meanwhile
-        raise StoreUnavailableError(str(error)) from error
-
-
-def open_catalog(url: str) -> PostgresCatalog:
-    """Return the catalog behind a URL. Nothing is sent before the first call."""
-    return PostgresCatalog(url)
 
 
 def _fetched(connection: Connection, query: str, after: tuple[object, ...]) -> list[tuple[Any, ...]]:
@@ -235,10 +211,18 @@ def _remove(
     connection.execute("DELETE FROM hosts WHERE name = ANY(%b::text[])", [list(hosts)])
 
 
-class _Insert(Struct, frozen=True):
-    """A statement that inserts or replaces rows, and the fields that it gets as arrays."""
+def _declarations(row: type[Struct]) -> sql.Composed:
+    kinds: dict[bool, LiteralString] = {True: "{} {}", False: "{} {} NOT NULL"}
+    return _listed(
+        sql.SQL(kinds[column.is_optional]).format(sql.Identifier(column.name), sql.SQL(_TYPES[column.kind]))
+        for column in columns_of(row)
+    )
 
-    fields: tuple[str, ...]
+
+class _Insert(Struct, frozen=True):
+    """A statement that inserts or replaces rows, and the columns that it gets as arrays."""
+
+    columns: tuple[Column, ...]
     statement: sql.Composed
 
 
@@ -251,12 +235,16 @@ _COMMITTED_AT: Mapping[str, LiteralString] = {"committed_at": "to_timestamp(%b::
 
 
 def _insert(table: str, row: type[Struct], key: Sequence[str], constants: Mapping[str, LiteralString]) -> _Insert:
-    fields = row.__struct_fields__
+    columns = columns_of(row)
+    fields = [column.name for column in columns]
     values = [
-        sql.SQL("to_timestamp(nullif({}, 0))" if field in _TIMES else "{}").format(sql.Identifier("new", field))
-        for field in fields
+        sql.SQL("to_timestamp(nullif({}, 0))" if column.kind is Kind.TIME else "{}").format(
+            sql.Identifier("new", column.name)
+        )
+        for column in columns
     ]
-    arrays = [sql.SQL("%b::{}[]").format(sql.SQL(_kind_of(field))) for field in fields]
+    sent = [Kind.REAL if column.kind is Kind.TIME else column.kind for column in columns]
+    arrays = [sql.SQL("%b::{}[]").format(sql.SQL(_TYPES[kind])) for kind in sent]
     replaced = [sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(field)) for field in (*fields, "committed_at")]
     statement = sql.SQL(_INSERT).format(
         table=sql.Identifier(table),
@@ -268,11 +256,7 @@ def _insert(table: str, row: type[Struct], key: Sequence[str], constants: Mappin
         key=_listed(map(sql.Identifier, key)),
         replaced=_listed(replaced),
     )
-    return _Insert(fields, statement)
-
-
-def _kind_of(field: str) -> LiteralString:
-    return _TIME if field in _TIMES else _KINDS.get(field, "text")
+    return _Insert(columns, statement)
 
 
 def _listed(parts: Iterable[sql.Composable]) -> sql.Composed:
@@ -286,12 +270,12 @@ _HOSTS = _insert("hosts", CatalogHost, ["name"], _COMMITTED_AT)
 
 def _upsert(connection: Connection, insert: _Insert, rows: Sequence[_Row], at: float) -> None:
     if rows:
-        connection.execute(insert.statement, [at, *(_array(rows, field) for field in insert.fields)])
+        connection.execute(insert.statement, [at, *(_array(rows, column) for column in insert.columns)])
 
 
-def _array(rows: Sequence[Struct], field: str) -> list[object]:
-    """Return one field of all rows. A text in PostgreSQL has no NUL."""
-    values = [getattr(row, field) for row in rows]
-    if field in _KINDS or field in _TIMES:
+def _array(rows: Sequence[Struct], column: Column) -> list[object]:
+    """Return one column of all rows. A text in PostgreSQL has no NUL."""
+    values = [getattr(row, column.name) for row in rows]
+    if column.kind is not Kind.TEXT:
         return values
     return [text.replace("\0", "\N{REPLACEMENT CHARACTER}") if text else text for text in values]

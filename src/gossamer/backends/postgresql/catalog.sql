@@ -1,4 +1,4 @@
--- What a crawl has fetched, in a schema of its own, which is the search path. See docs/stores.md.
+-- What a crawl has fetched, in a schema of its own, which is the search path. The columns are declared in `ports/catalog_store`. See docs/stores.md.
 
 CREATE TABLE catalog (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -9,27 +9,7 @@ CREATE TABLE catalog (
 
 -- One row per visit that brought a page.
 CREATE TABLE pages (
-    url_id bytea,
-    visit integer,                     -- from 1
-    url text NOT NULL,
-    host text NOT NULL,
-    domain text NOT NULL,
-    title text NOT NULL,
-    status integer NOT NULL,
-    content_type text NOT NULL,
-    language text NOT NULL,
-    depth integer NOT NULL,
-    size bigint NOT NULL,              -- bytes of the decoded body
-    words bigint NOT NULL,
-    links bigint NOT NULL,
-    content_hash text NOT NULL,
-    duplicate_of bytea,                -- url_id of the first page with this content
-    near_duplicate_of bytea,
-    fetched_at timestamptz NOT NULL,
-    archive_file text,
-    archive_offset bigint,
-    node text NOT NULL,
-    worker integer NOT NULL,
+    {pages},
     crawl text NOT NULL,
     committed_at timestamptz NOT NULL, -- of the commit that wrote the row
     PRIMARY KEY (url_id, visit)
@@ -42,40 +22,17 @@ CREATE INDEX ON pages (content_hash);
 
 -- URLs that failed for good. One that is queued again is no dead letter any more.
 CREATE TABLE dead_letters (
-    url_id bytea PRIMARY KEY,
-    url text NOT NULL,
-    host text NOT NULL,
-    outcome text NOT NULL,
-    status integer,
-    reason text NOT NULL,
-    attempts integer NOT NULL,         -- 0: it was never requested
-    found_on text,                     -- URL of the page that led to it
-    at timestamptz NOT NULL,
-    node text NOT NULL,
-    committed_at timestamptz NOT NULL
+    {dead_letters},
+    committed_at timestamptz NOT NULL,
+    PRIMARY KEY (url_id)
 );
 CREATE INDEX ON dead_letters (host);
 CREATE INDEX ON dead_letters (outcome);
 
 CREATE TABLE hosts (
-    name text PRIMARY KEY,
-    domain text NOT NULL,
-    pages bigint NOT NULL,
-    fetches bigint NOT NULL,
-    errors bigint NOT NULL,
-    queued bigint NOT NULL,
-    bytes bigint NOT NULL,
-    rank double precision NOT NULL,
-    delay_s double precision NOT NULL,
-    latency_s double precision NOT NULL,
-    is_blocked boolean NOT NULL,
-    is_dead boolean NOT NULL,
-    park_reason text NOT NULL,
-    parked_until timestamptz,
-    first_seen_at timestamptz,
-    last_fetch_at timestamptz,
-    node text NOT NULL,
-    committed_at timestamptz NOT NULL
+    {hosts},
+    committed_at timestamptz NOT NULL,
+    PRIMARY KEY (name)
 ) WITH (fillfactor = 70);
 CREATE INDEX ON hosts (domain);
 

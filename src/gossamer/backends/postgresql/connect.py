@@ -24,7 +24,7 @@ def address_of(url: str) -> tuple[Parameters, str]:
 
 
 def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
-    """Return the ledger behind a URL; raises `EngineUnavailableError` if no server can be reached."""
+    """Return the ledger behind a URL; raises `LedgerUnavailableError` if no server can be reached."""
     parameters, name = address_of(url)
     database = Database(parameters, name)
     if caveat := database.check_server():

@@ -9,28 +9,62 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 import psycopg
+from msgspec.structs import replace
 from psycopg import errors, sql
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from gossamer.model.errors import EngineUnavailableError, GossamerError, UsageError
+from gossamer.backends.clients.errors import DriverErrors, Rule, Said, one_line
+from gossamer.foundation.expressions import expression
+from gossamer.model.errors import GossamerError, LedgerUnavailableError, UsageError
 
 MAX_IDLE = 8
 MIN_VERSION = 130_000
 _length = struct.Struct(">i").pack
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
-_REFUSED = (
-    errors.InsufficientPrivilege,
-    errors.InvalidPassword,
-    errors.InvalidAuthorizationSpecification,
-    errors.InvalidCatalogName,
+_REFUSAL = "{label}: {text}; give a user, a password and a database in which the user may create a schema"
+_NO_STATE = (None,)  # the server has not answered
+_RULES = (
+    Rule(
+        UsageError,
+        _REFUSAL,
+        (
+            errors.InsufficientPrivilege,
+            errors.InvalidPassword,
+            errors.InvalidAuthorizationSpecification,
+            errors.InvalidCatalogName,
+        ),
+    ),
+    Rule(
+        UsageError,
+        _REFUSAL,
+        codes=_NO_STATE,
+        pattern=expression(
+            "authentication failed|no password supplied|no pg_hba.conf entry|does not exist|is not permitted to log in"
+        ),
+    ),
+    Rule(
+        UsageError,
+        "{label}: {text}; expected options of libpq, as ?sslmode=require",
+        (psycopg.ProgrammingError,),
+        codes=_NO_STATE,
+    ),
+    Rule(
+        LedgerUnavailableError,
+        "{label}: PostgreSQL is full: {text}; give it more room",
+        (errors.DiskFull, errors.OutOfMemory),
+    ),
+    Rule(
+        LedgerUnavailableError,
+        "{label}: PostgreSQL cannot be used now: {text}",
+        (psycopg.OperationalError, errors.ReadOnlySqlTransaction),
+    ),
+    Rule(GossamerError, "{label}: {text}"),
 )
-_REFUSED_TEXTS = (
-    *("authentication failed", "no password supplied", "no pg_hba.conf entry", "does not exist"),
-    "is not permitted to log in",
-)
-_FULL = (errors.DiskFull, errors.OutOfMemory)
-_HINT = "give a user, a password and a database in which the user may create a schema"
+
+
+def _said(error: BaseException) -> Said:
+    return replace(one_line(error), code=getattr(error, "sqlstate", None))
 
 
 class Bytes(list[bytes]):
@@ -57,6 +91,7 @@ class Connections:
     def __init__(self, parameters: Mapping[str, Any], schema: str, label: str) -> None:
         self.schema = schema
         self.label = label  # how messages begin
+        self._errors = DriverErrors((psycopg.Error,), _RULES, _said, label=label)
         self._parameters = parameters
         self._idle: list[Connection] = []
         self._lock = Lock()
@@ -64,7 +99,7 @@ class Connections:
     @contextmanager
     def transaction(self, *, is_readonly: bool = False) -> Iterator[Connection]:
         """Yield a connection; what is done with it is made wholly or not at all."""
-        with self._errors_as_ours():
+        with self._errors:
             connection = self._connected()
             try:
                 if is_readonly:
@@ -114,27 +149,7 @@ class Connections:
         query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s"
         return connection.execute(query, [self.schema, table]).fetchone() is not None
 
-    @contextmanager
-    def _errors_as_ours(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            raise self._as_ours(error) from error
-
-    def _as_ours(self, error: psycopg.Error) -> GossamerError:
-        text = " ".join(str(error).split()).rstrip(".")
-        if isinstance(error, _REFUSED) or (error.sqlstate is None and any(each in text for each in _REFUSED_TEXTS)):
-            return UsageError(f"{self.label}: {text}; {_HINT}")
-        if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-            return UsageError(f"{self.label}: {text}; expected options of libpq, as ?sslmode=require")
-        if isinstance(error, _FULL):
-            return EngineUnavailableError(f"{self.label}: PostgreSQL is full: {text}; give it more room")
-        if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
-            return EngineUnavailableError(f"{self.label}: PostgreSQL cannot be used now: {text}")
-        return GossamerError(f"{self.label}: {text}")
-
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             idle = self._idle
             self._idle = []

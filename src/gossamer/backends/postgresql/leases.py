@@ -57,7 +57,6 @@ class Leases:
     # -- the record -------------------------------------------------------------------------------
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
-        """Store the record of a new crawl; if there is one, return that instead."""
         self._database.create()
         with self._database.transaction() as connection:
             connection.execute(
@@ -69,12 +68,10 @@ class Leases:
             return stored
 
     def record(self) -> CrawlRecord | None:
-        """Return the crawl's record."""
         with self._database.transaction() as connection:
             return self._stored(connection) if self._database.exists(connection) else None
 
     def record_version(self) -> int:
-        """Return the version of the crawl's record."""
         with self._database.transaction() as connection:
             found = connection.execute("SELECT version FROM crawl").fetchone()
             return 0 if found is None else int(found[0])
@@ -96,7 +93,6 @@ class Leases:
         return replace(record, version=version, ended=ended)
 
     def change_record(self, record: CrawlRecord) -> bool:
-        """Replace the record by one with the next version."""
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE crawl SET version = %s, body = %s, pages = %s, ended = %s "
@@ -116,7 +112,6 @@ class Leases:
     # -- leases -----------------------------------------------------------------------------------
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
-        """Begin a lease."""
         with self._database.transaction() as connection:
             self._lock_crawl(connection)
             live = connection.execute(
@@ -155,7 +150,6 @@ class Leases:
             raise LeaseLostError(f"ledger {self._name}: node {node.name}: its lease has ended")
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
-        """Prolong the lease."""
         with self._database.transaction() as connection:
             self._lock(connection, node)
             connection.execute(
@@ -201,14 +195,12 @@ class Leases:
         return found
 
     def leave(self, node: NodeId) -> None:
-        """End the lease."""
         with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE nodes SET is_over = true WHERE name = %s AND incarnation = %s", [node.name, node.incarnation]
             )
 
     def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
-        """Become the owner of those of the shards that no live node owns."""
         if not shards:
             return {}
         with self._database.transaction() as connection:
@@ -255,7 +247,6 @@ class Leases:
         return [shard for shard in shards if shard not in owners or owners[shard] in dead]
 
     def release(self, node: NodeId, shards: Collection[int]) -> None:
-        """Give up shards."""
         with self._database.transaction() as connection:
             self._lock_crawl(connection)
             self._lock(connection, node)
@@ -267,7 +258,6 @@ class Leases:
     # -- the whole crawl --------------------------------------------------------------------------
 
     def claim(self, node: NodeId, budget: str, amount: int) -> int:
-        """Claim this much of a budget in all."""
         with self._database.transaction() as connection:
             self._lock_crawl(connection)
             known = self._lock(connection, node)
@@ -291,7 +281,6 @@ class Leases:
             return int(claimed)
 
     def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
-        """Ask for permits and time at addresses."""
         me = f"{node.name}/{node.incarnation}"
         with self._database.transaction() as connection:
             self._require_live(connection, node)
@@ -328,7 +317,6 @@ class Leases:
             return grants
 
     def try_end(self, node: NodeId) -> str:
-        """End the crawl if nothing is left to do anywhere."""
         with self._database.transaction() as connection:
             self._lock_crawl(connection)
             record = self._stored(connection)
@@ -364,7 +352,6 @@ class Leases:
         return why_over({each[0] for each in live}, page_count, record.budgets.get("pages"))
 
     def nodes(self) -> dict[NodeId, NodeView]:
-        """Return all incarnations."""
         with self._database.transaction() as connection:
             found = connection.execute(
                 "SELECT name, incarnation, status::text, totals::text, is_live(nodes) FROM nodes "
@@ -378,12 +365,10 @@ class Leases:
             }
 
     def archive_ends(self, name: str) -> dict[str, int]:
-        """Return the committed lengths of the archive files of a node."""
         with self._database.transaction() as connection:
             return dict(connection.execute("SELECT file, length FROM archives WHERE node = %s", [name]).fetchall())
 
     def ownership(self, shard: int) -> Ownership | None:
-        """Return who owns a shard."""
         with self._database.transaction() as connection:
             found = connection.execute(
                 "SELECT name, incarnation, epoch, is_live(nodes) FROM owners JOIN nodes USING (name, incarnation) "

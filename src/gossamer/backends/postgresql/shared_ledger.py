@@ -28,7 +28,7 @@ from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, KnownBefore, Messag
 
 _SHARDS_AT_ONCE = 64
 _MESSAGES_AT_ONCE = 1000
-_LETTERS_AT_ONCE = 20
+_MESSAGES_READ_AT_ONCE = 20
 _to_json = msgspec.json.Encoder().encode
 _encode = msgspec.msgpack.Encoder().encode
 _answer = msgspec.msgpack.Decoder(KnownBefore).decode
@@ -40,7 +40,6 @@ class PostgresSharedLedger(Leases):
     # -- rows and links ---------------------------------------------------------------------------
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
-        """Make a commit durable."""
         with self._database.transaction() as connection:
             if commit.added:
                 self._lock_crawl(connection)
@@ -112,7 +111,6 @@ class PostgresSharedLedger(Leases):
             raise LeaseLostError(f"ledger {self._name}: node {node.name}: the engine has lost messages to its shards")
 
     def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
-        """Return messages for the node's shards."""
         pairs = [(shard, each) for shard, ids in read.items() for each in ids]
         with self._database.transaction() as connection:
             self._require_live(connection, node)
@@ -146,7 +144,6 @@ class PostgresSharedLedger(Leases):
             return {shard: some for shard, some in messages.items() if (shard,) not in moved}
 
     def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
-        """Yield the rows of shards that the node owns."""
         for some in _batches(shards):
             with self._database.transaction() as connection:
                 (owned,) = self._one(
@@ -162,7 +159,6 @@ class PostgresSharedLedger(Leases):
     # -- for readers ------------------------------------------------------------------------------
 
     def look_up(self, ids: Sequence[UrlId]) -> list[bytes | None]:
-        """Return the rows of URLs."""
         with self._database.transaction() as connection:
             found = connection.execute("SELECT key, value FROM urls WHERE key = ANY(%b)", [Bytes(ids)], binary=True)
             known = dict(found.fetchall())
@@ -178,7 +174,6 @@ class PostgresSharedLedger(Leases):
     # -- for `gossamer migrate` -------------------------------------------------------------------
 
     def pages(self, part: int) -> Iterator[list[Row]]:
-        """Yield contents and signatures."""
         for table, key, value in (("contents", "hash", "page"), ("signatures", "page", "signature")):
             query = f"SELECT {key}, {value} FROM {table} WHERE {key} >= %b AND {key} < %b"  # noqa: S608
             with self._database.transaction() as connection, connection.cursor(name="pages") as cursor:
@@ -188,20 +183,17 @@ class PostgresSharedLedger(Leases):
                     yield [Row(table, *each) for each in found]
 
     def add_pages(self, rows: Sequence[Row]) -> None:
-        """Store contents and signatures as they are."""
         with self._database.transaction() as connection:
             stored_pages.load_pages(connection, rows)
 
-    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield what waits in inboxes."""
-        with self._database.transaction() as connection, connection.cursor(name="letters") as cursor:
+    def messages(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        with self._database.transaction() as connection, connection.cursor(name="messages") as cursor:
             query = "SELECT shard, links FROM inbox WHERE shard = ANY(%b) ORDER BY shard, position"
             cursor.execute(query, [list(shards)], binary=True)
-            while found := cursor.fetchmany(_LETTERS_AT_ONCE):
+            while found := cursor.fetchmany(_MESSAGES_READ_AT_ONCE):
                 yield from found
 
     def close(self) -> None:
-        """Close the connections."""
         self._database.close()
 
 

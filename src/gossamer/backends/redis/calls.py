@@ -6,10 +6,10 @@ The scripts are in `lua/`. Each begins with `common.lua`, which lists the keys, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import redis
 from redis.exceptions import (
@@ -29,12 +29,14 @@ from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 
+from gossamer.backends.clients.errors import DriverErrors, Rule
 from gossamer.core.dedup.index import MIN_SIMILARITY
 from gossamer.core.dedup.minhash import LANES
+from gossamer.foundation.expressions import expression
 from gossamer.model.errors import (
-    EngineUnavailableError,
     GossamerError,
     LeaseLostError,
+    LedgerUnavailableError,
     NodeNameTakenError,
     UsageError,
 )
@@ -50,13 +52,6 @@ _INCLUDED: Mapping[str, Sequence[str]] = {
     "apply": ("arguments", "rows", "pages"),
     "candidates": ("pages",),
 }
-_RETRIED = (RedisConnectionError, RedisTimeoutError)
-_REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
-_DOWN = (ClusterDownError, TryAgainError, RedisClusterException)
-_ERRORS = (RedisError, RedisClusterException)
-# Of a script that the user may not run to its end: by Redis, and by Valkey.
-_SCRIPT_REFUSED = ("The user executing the script can't", "ACL failure in script")
-T = TypeVar("T")
 
 
 class BehindError(GossamerError):
@@ -82,35 +77,41 @@ class ServerCalls:
     def __init__(self, client: redis.Redis, name: str) -> None:
         self._client: Any = client  # its stubs say that every answer may be text
         self.name = name
+        self.errors = errors_of(name)
         scripts = (*CONTROL_SCRIPTS, "commit")
         self._scripts = {each: client.register_script(script_text(each, is_spread=False)) for each in scripts}
 
     def run(self, script: str, prefix: str, *args: Argument) -> Any:  # noqa: ANN401
         """Run a script on the keys that begin with the prefix."""
-        return self.guarded(lambda: self._scripts[script](args=[prefix, *args]))
+        with self.errors:
+            return self._scripts[script](args=[prefix, *args])
 
     def command(self, *words: Argument) -> Any:  # noqa: ANN401
         """Run a command; its second word is a key."""
-        return self.guarded(lambda: self._client.execute_command(*words))
+        with self.errors:
+            return self._client.execute_command(*words)
 
     def pipelined(self, commands: Sequence[tuple[Argument, ...]]) -> list[Any]:
         """Run commands in one round trip."""
         if not commands:
             return []
-        with self._client.pipeline(transaction=False) as pipeline:
+        with self.errors, self._client.pipeline(transaction=False) as pipeline:
             for command in commands:
                 pipeline.execute_command(*command)
-            return self.guarded(pipeline.execute)
+            answers: list[Any] = pipeline.execute()
+            return answers
 
     def now_us(self, prefix: str) -> int:
         """Return the time of the server that has the keys with this prefix."""
         del prefix
-        seconds, microseconds = self.guarded(self._client.time)
+        with self.errors:
+            seconds, microseconds = self._client.time()
         return int(seconds * 1_000_000 + microseconds)
 
     def info(self, section: str) -> list[dict[str, Any]]:
         """Return a section of what each server says of itself."""
-        return [self.guarded(lambda: self._client.info(section))]
+        with self.errors:
+            return [self._client.info(section)]
 
     def mend_log(self, run_id: str, key: str) -> None:
         """Have the server write its append-only file anew, once after it was started.
@@ -122,57 +123,86 @@ class ServerCalls:
             if self._client.set(key, run_id, get=True) != run_id.encode():
                 self._client.bgrewriteaof()
 
-    def guarded(self, act: Callable[[], T]) -> T:
-        """Do something; raise an error of Redis as one of ours."""
-        return guarded(self.name, act)
-
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
 
-def guarded(name: str, act: Callable[[], T]) -> T:
-    """Do something; raise an error of Redis as one of ours, with the name of the ledger."""
-    try:
-        return act()
-    except _ERRORS as error:
-        raise as_ours(error, name) from error
+_DATABASE_OF_CLUSTER = "ledger {name}: a Redis Cluster has database 0 only; expected redis://host:port/0/NAME"
+_REFUSAL = (
+    "ledger {name}: {text}; give a user and a password that may run scripts (EVALSHA, SCRIPT LOAD, INFO) and use the "
+    "keys gossamer:{name}:*, in the URL or as GOSSAMER_REDIS_USER and GOSSAMER_REDIS_PASSWORD"
+)
+_FULL = "ledger {name}: Redis is full (maxmemory); give it more memory"
+_AWAY = (RedisConnectionError, RedisTimeoutError)
+_RULES = (
+    Rule(UsageError, _REFUSAL, (AuthenticationError, AuthorizationError, NoPermissionError)),
+    # Of a script that the user may not run to its end: by Redis, and by Valkey.
+    Rule(
+        UsageError,
+        _REFUSAL,
+        pattern=expression("The user executing the script can't|ACL failure in script"),
+    ),
+    Rule(
+        UsageError,
+        "ledger {name}: the server has no database of this number; expected redis://host:port/0/NAME",
+        pattern=expression("DB index is out of range"),
+    ),
+    Rule(
+        UsageError,
+        _DATABASE_OF_CLUSTER,
+        pattern=expression("SELECT is not allowed in cluster mode"),
+    ),
+    Rule(
+        LedgerUnavailableError,
+        "ledger {name}: Redis cannot be reached: {text}; without a password (requirepass) it accepts connections from "
+        "its own machine only",
+        _AWAY,
+        pattern=expression("Broken pipe|reset by peer|closed by server"),
+    ),
+    Rule(LedgerUnavailableError, "ledger {name}: Redis cannot be reached: {text}", _AWAY),
+    Rule(
+        LedgerUnavailableError,
+        "ledger {name}: the Redis Cluster is not complete: {text}",
+        (ClusterDownError, TryAgainError, RedisClusterException),
+    ),
+    Rule(
+        LeaseLostError,
+        "ledger {name}: {said}",
+        pattern=expression("^LEASELOST (?P<said>.*)"),
+    ),
+    Rule(
+        NodeNameTakenError,
+        "ledger {name}: a live node has the name {said}",
+        pattern=expression("^NAMETAKEN (?P<said>.*)"),
+    ),
+    Rule(
+        RecordChangedError,
+        "ledger {name}: {said}",
+        pattern=expression("^RECORDCHANGED (?P<said>.*)"),
+    ),
+    Rule(
+        BehindError,
+        "ledger {name}: {said}",
+        pattern=expression("^BEHIND (?P<said>.*)"),
+    ),
+    Rule(LedgerUnavailableError, _FULL, (OutOfMemoryError,)),
+    Rule(
+        LedgerUnavailableError,
+        _FULL,
+        pattern=expression("OOM command not allowed"),
+    ),
+    Rule(
+        LedgerUnavailableError, "ledger {name}: {text}", pattern=expression("LOADING|MASTERDOWN|READONLY|non local key")
+    ),
+    Rule(GossamerError, "ledger {name}: {text}"),
+)
+
+
+def errors_of(name: str) -> DriverErrors:
+    """Return how errors of Redis are raised as ours, with the name of the ledger."""
+    return DriverErrors((RedisError, RedisClusterException), _RULES, name=name)
 
 
 def database_of_cluster(name: str) -> UsageError:
     """Return the error of a URL that names another database of a cluster than the first."""
-    return UsageError(f"ledger {name}: a Redis Cluster has database 0 only; expected redis://host:port/0/NAME")
-
-
-def as_ours(error: Exception, name: str) -> GossamerError:
-    """Return an error of Redis as one of ours, in one line."""
-    text = " ".join(str(error).split()).rstrip(".")
-    if isinstance(error, _REFUSED) or any(words in text for words in _SCRIPT_REFUSED):
-        return UsageError(
-            f"ledger {name}: {text}; give a user and a password that may run scripts (EVALSHA, SCRIPT LOAD, INFO) and "
-            f"use the keys gossamer:{name}:*, in the URL or as GOSSAMER_REDIS_USER and GOSSAMER_REDIS_PASSWORD"
-        )
-    if "DB index is out of range" in text:
-        return UsageError(
-            f"ledger {name}: the server has no database of this number; expected redis://host:port/0/NAME"
-        )
-    if "SELECT is not allowed in cluster mode" in text:
-        return database_of_cluster(name)
-    if isinstance(error, _RETRIED):
-        closed = any(word in text for word in ("Broken pipe", "reset by peer", "closed by server"))
-        hint = "; without a password (requirepass) it accepts connections from its own machine only" if closed else ""
-        return EngineUnavailableError(f"ledger {name}: Redis cannot be reached: {text}{hint}")
-    if isinstance(error, _DOWN):
-        return EngineUnavailableError(f"ledger {name}: the Redis Cluster is not complete: {text}")
-    if text.startswith("LEASELOST "):
-        return LeaseLostError(f"ledger {name}: {text.removeprefix('LEASELOST ')}")
-    if text.startswith("NAMETAKEN "):
-        return NodeNameTakenError(f"ledger {name}: a live node has the name {text.removeprefix('NAMETAKEN ')}")
-    if text.startswith("RECORDCHANGED "):
-        return RecordChangedError(f"ledger {name}: {text.removeprefix('RECORDCHANGED ')}")
-    if text.startswith("BEHIND "):
-        return BehindError(f"ledger {name}: {text.removeprefix('BEHIND ')}")
-    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
-        return EngineUnavailableError(f"ledger {name}: Redis is full (maxmemory); give it more memory")
-    is_passing = any(word in text for word in ("LOADING", "MASTERDOWN", "READONLY", "non local key"))
-    return (EngineUnavailableError if is_passing else GossamerError)(f"ledger {name}: {text}")
+    return UsageError(_DATABASE_OF_CLUSTER.format(name=name))

@@ -14,7 +14,7 @@ from typing import Any
 from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError, RedisError
 
-from gossamer.backends.redis.calls import CONTROL_SCRIPTS, Argument, ServerCalls, as_ours, script_text
+from gossamer.backends.redis.calls import CONTROL_SCRIPTS, Argument, ServerCalls, errors_of, script_text
 
 _SCRIPTS = (*CONTROL_SCRIPTS, "decide", "decided", "apply", "journal", "candidates")
 Call = tuple[str, str, Sequence[Argument]]  # script, prefix, arguments
@@ -26,6 +26,7 @@ class ClusterCalls(ServerCalls):
     def __init__(self, client: RedisCluster, name: str) -> None:
         self._client: Any = client
         self.name = name
+        self.errors = errors_of(name)
         self._texts = {each: script_text(each, is_spread=True) for each in _SCRIPTS}
         self._digests = {
             each: sha1(text.encode(), usedforsecurity=False).hexdigest() for each, text in self._texts.items()
@@ -34,14 +35,12 @@ class ClusterCalls(ServerCalls):
     def run(self, script: str, prefix: str, *args: Argument) -> Any:  # noqa: ANN401
         """Run a script on the keys that begin with the prefix. It is sent once: not all of them may be repeated."""
         words = ("EVALSHA", self._digests[script], 1, prefix, prefix, *args)
-        return self.guarded(lambda: self._run_or_load(words))
-
-    def _run_or_load(self, words: tuple[Argument, ...]) -> Any:  # noqa: ANN401
-        try:
+        with self.errors:
+            try:
+                return self._client.execute_command(*words)
+            except NoScriptError:
+                self._load_scripts()
             return self._client.execute_command(*words)
-        except NoScriptError:
-            self._load_scripts()
-        return self._client.execute_command(*words)
 
     def run_many(self, calls: Sequence[Call]) -> list[Any]:
         """Run scripts, in their order on each server, and return their answers; raise the first error, if any.
@@ -63,19 +62,18 @@ class ClusterCalls(ServerCalls):
         """Run commands where their keys are. A server that does not know the scripts gets them first."""
         if not commands:
             return []
-        answers = self.guarded(lambda: self._sent(commands, keys))
-        unknown = [place for place, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
-        if unknown:
-            self.guarded(self._load_scripts)
-            places = [(commands[each], keys[each]) for each in unknown]
-            for place, answer in zip(
-                unknown, self.guarded(lambda: self._sent(*zip(*places, strict=True))), strict=True
-            ):
-                answers[place] = answer
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise as_ours(answer, self.name) from answer
-        return answers
+        with self.errors:
+            answers = self._sent(commands, keys)
+            unknown = [place for place, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+            if unknown:
+                self._load_scripts()
+                places = [(commands[each], keys[each]) for each in unknown]
+                for place, answer in zip(unknown, self._sent(*zip(*places, strict=True)), strict=True):
+                    answers[place] = answer
+            for answer in answers:
+                if isinstance(answer, Exception):
+                    raise answer
+            return answers
 
     def _load_scripts(self) -> None:
         for text in self._texts.values():
@@ -91,19 +89,22 @@ class ClusterCalls(ServerCalls):
 
     def server_of(self, prefix: str) -> str:
         """Return the name of the server that has the keys with this prefix."""
-        name: str = self.guarded(lambda: self._client.get_node_from_key(prefix)).name
-        return name
+        with self.errors:
+            name: str = self._client.get_node_from_key(prefix).name
+            return name
 
     def now_us(self, prefix: str) -> int:
         """Return the time of the server that has the keys with this prefix."""
-        node = self.guarded(lambda: self._client.get_node_from_key(prefix))
-        seconds, microseconds = self.guarded(lambda: self._client.time(target_nodes=[node]))
+        with self.errors:
+            node = self._client.get_node_from_key(prefix)
+            seconds, microseconds = self._client.time(target_nodes=[node])
         return int(seconds * 1_000_000 + microseconds)
 
     def info(self, section: str) -> list[dict[str, Any]]:
         """Return a section of what each server that has slots says of itself."""
         targets = self._client.PRIMARIES
-        found: dict[str, Any] = self.guarded(lambda: self._client.info(section, target_nodes=targets))
+        with self.errors:
+            found: dict[str, Any] = self._client.info(section, target_nodes=targets)
         return list(found.values()) if all(isinstance(each, dict) for each in found.values()) else [found]
 
     def mend_log(self, run_id: str, key: str) -> None:

@@ -27,20 +27,20 @@ from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.arguments import id_of
 from gossamer.backends.redis.calls import BehindError, RecordChangedError
 from gossamer.backends.redis.cluster_calls import Call, ClusterCalls
-from gossamer.backends.redis.cluster_plan import Basis, Pages, Plan, decode_similar, encode, plan_commit
+from gossamer.backends.redis.cluster_plan import Basis, CommitPlan, PageFacts, decode_similar, encode, plan_commit
 from gossamer.backends.redis.near_pages import StoredNearPages
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.settling import Settling, apply_call
 from gossamer.core.cluster.record_additions import Additions, extended
 from gossamer.core.dedup.minhash import LANES
-from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.errors import GossamerError, LeaseLostError, LedgerUnavailableError
 from gossamer.model.records import Similar
 from gossamer.model.state import NodeStatus
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import Commit, KnownBefore, Membership, Message, NodeId
 
-_LETTERS_AT_ONCE = 20
+_MESSAGES_AT_ONCE = 20
 JOURNAL_COMMITS = 64  # kept per node and server: the last ones
 JOURNAL_BYTES = 32 << 20
 
@@ -50,7 +50,7 @@ class _Writer(Struct):
 
     commit: int
     heads: dict[int, int]  # range -> the last commit that changed it
-    plan: Plan | None = None  # of the last commit
+    plan: CommitPlan | None = None  # of the last commit
 
 
 class RedisClusterLedger(ScriptedLedger):
@@ -91,7 +91,7 @@ class RedisClusterLedger(ScriptedLedger):
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
         """Prolong the lease; look whether a server was restarted."""
         membership = self._see(super().renew(node, status))
-        with suppress(EngineUnavailableError):  # what concerns the server that is away will say so
+        with suppress(LedgerUnavailableError):  # what concerns the server that is away will say so
             servers = self._run_ids()
             if not servers <= self._servers and self._settling.settle():
                 membership = self._see(super().renew(node, status))
@@ -112,14 +112,12 @@ class RedisClusterLedger(ScriptedLedger):
         return frozenset(str(each["run_id"]) for each in self._cluster.info("server"))
 
     def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
-        """Become the owner of those of the shards that no live node owns."""
         taken = super().take(node, shards)
         self._seen_us = max(self._seen_us, *taken.values(), 0)
         self._is_settled = False
         return taken
 
     def try_end(self, node: NodeId) -> str:
-        """End the crawl if nothing is left to do anywhere."""
         why = super().try_end(node)
         if why:
             self._settling.settle()
@@ -135,7 +133,6 @@ class RedisClusterLedger(ScriptedLedger):
                 return
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
-        """Make a commit durable."""
         while True:
             try:
                 return self._commit(node, commit)
@@ -174,15 +171,15 @@ class RedisClusterLedger(ScriptedLedger):
             self._writers.setdefault(node, stored)
         return self._writers[node]
 
-    def _plan(self, node: NodeId, writer: _Writer, commit: Commit) -> Plan:
-        pages = Pages([], {})
+    def _plan(self, node: NodeId, writer: _Writer, commit: Commit) -> CommitPlan:
+        pages = PageFacts([], {})
         if commit.signatures:
             near = StoredNearPages(self._cluster, self._keys, commit.signatures)
-            pages = Pages(near.similar, near.added)
+            pages = PageFacts(near.similar, near.added)
         basis = Basis(id_of(node), writer.heads, self._seen_us, self._record_to_extend(commit))
         return plan_commit(commit, pages, basis, self._packing.pack)
 
-    def _write_journal(self, plan: Plan) -> None:
+    def _write_journal(self, plan: CommitPlan) -> None:
         servers = {number: self._cluster.server_of(self._keys.prefix(number)) for number in RANGES}
         of_control = self._cluster.server_of(self._prefix)
         parts: dict[str, dict[int, Any]] = {of_control: {}}
@@ -203,7 +200,7 @@ class RedisClusterLedger(ScriptedLedger):
             ]
         )  # fmt: skip
 
-    def _decide(self, plan: Plan) -> bytes:
+    def _decide(self, plan: CommitPlan) -> bytes:
         """Decide a commit; return which of its pages are similar to others. A server may have lost what it needs."""
         try:
             now_us, similar = self._cluster.run("decide", self._prefix, plan.node, *plan.decision, "")
@@ -302,15 +299,14 @@ class RedisClusterLedger(ScriptedLedger):
         self._settle_once()
         yield from super().scan(shards, tables)
 
-    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield what waits in inboxes."""
+    def messages(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         self._settle_once()
         waiting = {int(shard) for shard in self._calls.command("HKEYS", f"{self._prefix}inboxes")}
         for shard in sorted(waiting & set(shards)):
             found = self._calls.command("LRANGE", f"{self._prefix}inbox:{shard}", 0, -1)
             ids = [arguments.message_of(message).id for message in found]
-            for start in range(0, len(ids), _LETTERS_AT_ONCE):
-                some = ids[start : start + _LETTERS_AT_ONCE]
+            for start in range(0, len(ids), _MESSAGES_AT_ONCE):
+                some = ids[start : start + _MESSAGES_AT_ONCE]
                 texts = self._calls.command("HMGET", f"{self._prefix_of(shard)}inbox:{shard}", *some)
                 for its_id, text in zip(some, texts, strict=True):
                     yield shard, self._fail_message(shard, its_id.decode()) if text is None else text

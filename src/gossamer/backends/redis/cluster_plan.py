@@ -27,14 +27,14 @@ encode = msgspec.msgpack.Encoder().encode
 decode_similar = msgspec.msgpack.Decoder(list[Nearest]).decode
 
 
-class Part(Struct, frozen=True, array_like=True):
+class RangePart(Struct, frozen=True, array_like=True):
     """What a commit changes in one range."""
 
     predecessor: int  # the node's commit before that changed this range; 0 if there is none
     changes: list[Any]  # arguments of `apply`
 
 
-class Plan(Struct, frozen=True, array_like=True):
+class CommitPlan(Struct, frozen=True, array_like=True):
     """A commit, as it is sent and as it is in the journal."""
 
     node: str
@@ -42,14 +42,14 @@ class Plan(Struct, frozen=True, array_like=True):
     seen_us: int  # engine's time that the node had seen: greater than that of each commit that this one builds on
     decision: list[Any]  # arguments of `decide`
     touched: list[int]  # ranges
-    parts: dict[int, Part]  # by range; in the journal only some of them
+    parts: dict[int, RangePart]  # by range; in the journal only some of them
     added: Additions = NOTHING  # to the crawl's record
 
 
-decode_plan = msgspec.msgpack.Decoder(Plan).decode
+decode_plan = msgspec.msgpack.Decoder(CommitPlan).decode
 
 
-class Pages(Struct, frozen=True):
+class PageFacts(Struct, frozen=True):
     """What is known of a commit's pages before it is made."""
 
     similar: list[Nearest]
@@ -65,7 +65,7 @@ class Basis(Struct, frozen=True):
     record: CrawlRecord | None = None  # that it changes
 
 
-def plan_commit(commit: Commit, pages: Pages, basis: Basis, pack: Callable[[bytes], bytes]) -> Plan:
+def plan_commit(commit: Commit, pages: PageFacts, basis: Basis, pack: Callable[[bytes], bytes]) -> CommitPlan:
     """Return a commit divided by ranges."""
     sent_as = arguments.message_id(basis.node, commit.number)
     hashes = _hashes(commit, pages, sent_as, pack)
@@ -74,18 +74,18 @@ def plan_commit(commit: Commit, pages: Pages, basis: Basis, pack: Callable[[byte
         (ranges.of_content(band), (band, page)) for page, its_bands in pages.added.items() for band in its_bands
     )
     touched = sorted(hashes.keys() | contents.keys() | bands.keys())
-    parts: dict[int, Part] = {}
+    parts: dict[int, RangePart] = {}
     for number in touched:
         changes: list[Argument] = []
         arguments.append_hashes(changes, hashes.get(number, {}))
         arguments.append(changes, arguments.content_places(contents.get(number, ())))
         arguments.append(changes, bands.get(number, ()))
-        parts[number] = Part(basis.heads.get(number, 0), changes)
+        parts[number] = RangePart(basis.heads.get(number, 0), changes)
     decision = _decision(commit, basis.record, sent_as, touched, encode(pages.similar))
-    return Plan(basis.node, commit.number, basis.seen_us, decision, touched, parts, commit.added)
+    return CommitPlan(basis.node, commit.number, basis.seen_us, decision, touched, parts, commit.added)
 
 
-def _hashes(commit: Commit, pages: Pages, sent_as: bytes, pack: Callable[[bytes], bytes]) -> dict[int, HashChanges]:
+def _hashes(commit: Commit, pages: PageFacts, sent_as: bytes, pack: Callable[[bytes], bytes]) -> dict[int, HashChanges]:
     """Return the changed hashes of each range: rows, messages to and from inboxes, signatures."""
     found: dict[int, HashChanges] = {}
     for shard, changed in commit.rows.items():

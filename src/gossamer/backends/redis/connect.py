@@ -19,12 +19,12 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from gossamer.backends.redis.calls import database_of_cluster, guarded
+from gossamer.backends.redis.calls import database_of_cluster, errors_of
 from gossamer.backends.redis.cluster_calls import ClusterCalls
 from gossamer.backends.redis.cluster_ledger import RedisClusterLedger
 from gossamer.backends.redis.scripted_ledger import ScriptedLedger
 from gossamer.backends.redis.shared_ledger import RedisSharedLedger
-from gossamer.model.errors import EngineUnavailableError, UsageError
+from gossamer.model.errors import LedgerUnavailableError, UsageError
 from gossamer.ports.shared_ledger import SharedLedger
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -70,7 +70,7 @@ class RedisAddress:
 
 
 def connect(url: str, warn: Callable[[str], None]) -> SharedLedger:
-    """Return the ledger behind a URL; raises `EngineUnavailableError` if no server can be reached."""
+    """Return the ledger behind a URL; raises `LedgerUnavailableError` if no server can be reached."""
     address = RedisAddress(url)
     client, is_cluster = _first_that_answers(address)
     ledger: ScriptedLedger
@@ -94,8 +94,9 @@ def _first_that_answers(address: RedisAddress) -> tuple[redis.Redis, bool]:
     for host, port in address.servers:
         client = redis.Redis(host=host, port=port, db=address.database, **address.options)
         try:
-            mode: Any = guarded(address.name, lambda: client.info("cluster"))  # noqa: B023
-        except EngineUnavailableError as error:
+            with errors_of(address.name):
+                mode: Any = client.info("cluster")
+        except LedgerUnavailableError as error:
             client.close()
             failure = error
             continue
@@ -106,14 +107,15 @@ def _first_that_answers(address: RedisAddress) -> tuple[redis.Redis, bool]:
 def _cluster(address: RedisAddress) -> RedisCluster:
     node: Any = ClusterNode  # it has no types
     nodes = [node(host, port) for host, port in address.servers]
-    return guarded(address.name, lambda: RedisCluster(startup_nodes=nodes, **address.options))
+    with errors_of(address.name):
+        return RedisCluster(startup_nodes=nodes, **address.options)
 
 
 def server_version(address: RedisAddress) -> str:
     """Return the version of the first server that answers."""
     client, _ = _first_that_answers(address)
-    with closing(client):
-        found: Any = guarded(address.name, lambda: client.info("server"))
+    with closing(client), errors_of(address.name):
+        found: Any = client.info("server")
         return str(found.get("redis_version", "0"))
 
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from gossamer.core.ledger import rows
 from gossamer.core.url.forms import host_of
-from gossamer.core.url.identity import id_in_shard
+from gossamer.core.url.identity import Identity
+from gossamer.model.errors import CorruptRowError
 from gossamer.model.records import DomainRecord, HostRecord, RobotsRecord
 from gossamer.ports import Row
 
@@ -55,26 +56,41 @@ _READABLE: dict[str, Callable[[bytes], Any]] = {
 
 
 def rows_of(
-    table: str, shard: int, found: dict[bytes, bytes], bodies: dict[bytes, bytes], unpack: Callable[[bytes], bytes]
+    table: str,
+    shard: int,
+    found: dict[bytes, bytes],
+    bodies: dict[bytes, bytes],
+    *,
+    unpack: Callable[[bytes], bytes],
+    identity: Identity,
 ) -> list[Row]:
     """Return rows as in every store from the hash of a shard; `bodies` are those of robots.txt."""
-    match table:
-        case "hosts":
-            return [_named_row(table, shard, name, rows.encode(_host(value))) for name, value in found.items()]
-        case "domains":
-            return [_named_row(table, shard, name, rows.encode(_domain(value))) for name, value in found.items()]
-        case "robots":
-            return [_robots_row(shard, origin, value, bodies.get(origin, b"")) for origin, value in found.items()]
-        case "urls":
-            return [Row(table, key, unpack(value)) for key, value in found.items()]
-        case _:
-            return [Row(table, key, value) for key, value in found.items()]
+    made: list[Row] = []
+    key = b""
+    try:
+        for key, value in found.items():
+            match table:
+                case "hosts":
+                    made.append(_named_row(table, shard, _host(value), identity))
+                case "domains":
+                    made.append(_named_row(table, shard, _domain(value), identity))
+                case "robots":
+                    record = replace(_robots(value), body=bodies.get(key, b""))
+                    made.append(_robots_row(shard, record, identity))
+                case "urls":
+                    made.append(Row(table, key, unpack(value)))
+                case _:
+                    made.append(Row(table, key, value))
+    except (msgspec.MsgspecError, ValueError, LookupError) as error:
+        name = key.decode("utf-8", "replace") if table in _READABLE else key
+        raise CorruptRowError.of(f"{table}:{shard}", name, error) from error
+    return made
 
 
-def _named_row(table: str, shard: int, name: bytes, value: bytes) -> Row:
-    return Row(table, id_in_shard(shard, name.decode()), value)
+def _named_row(table: str, shard: int, record: HostRecord | DomainRecord, identity: Identity) -> Row:
+    return Row(table, identity.id_in_shard(shard, record.name, record.probe), rows.encode(record))
 
 
-def _robots_row(shard: int, origin: bytes, value: bytes, body: bytes) -> Row:
-    host = id_in_shard(shard, host_of(origin.decode() + "/"))
-    return Row("robots", rows.robots_key(origin.decode(), host), rows.encode_robots(replace(_robots(value), body=body)))
+def _robots_row(shard: int, record: RobotsRecord, identity: Identity) -> Row:
+    host = identity.id_in_shard(shard, host_of(record.origin + "/"), record.probe)
+    return Row("robots", rows.robots_key(record.origin, host, identity), rows.encode_robots(record))

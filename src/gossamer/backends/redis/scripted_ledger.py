@@ -21,7 +21,7 @@ from gossamer.backends.redis.calls import Argument, ServerCalls
 from gossamer.backends.redis.keys import rows_of
 from gossamer.backends.redis.whole import WholeCrawl
 from gossamer.core.politeness.address_permits import AddressAsk, AddressGrant, AddressRules
-from gossamer.core.url.identity import shard_of
+from gossamer.core.url.identity import Identity, current, shard_of
 from gossamer.model.errors import LeaseLostError, UsageError
 from gossamer.model.figures import Totals
 from gossamer.model.records import UrlId
@@ -64,8 +64,11 @@ class RowPacking:
         return _MARK + packed if len(packed) + 1 < len(row) else row
 
     def unpack(self, value: bytes) -> bytes:
-        """Return the row."""
-        return self._decompress(value[1:], max_output_size=_MAX_BYTES) if value[:1] == _MARK else value
+        """Return the row; raise ValueError if it was not packed here."""
+        try:
+            return self._decompress(value[1:], max_output_size=_MAX_BYTES) if value[:1] == _MARK else value
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise ValueError(f"it cannot be decompressed: {error}") from error
 
 
 _ROWS_AT_ONCE = 10_000  # of one hash; larger ones are read in pieces
@@ -81,6 +84,7 @@ class ScriptedLedger(WholeCrawl):
         self._name = calls.name
         self._prefix = prefix
         self._own = local()
+        self._identity: Identity | None = None  # as soon as it cannot change any more
 
     @abstractmethod
     def _prefix_of(self, shard: int) -> str:
@@ -123,20 +127,16 @@ class ScriptedLedger(WholeCrawl):
     # -- the record -------------------------------------------------------------------------------
 
     def start(self, record: CrawlRecord) -> CrawlRecord:
-        """Store the record of a new crawl; if there is one, return that instead."""
         return arguments.record_of(self._call("start", None, arguments.encode(record), arguments.budget_of(record)))
 
     def record(self) -> CrawlRecord | None:
-        """Return the crawl's record."""
         found = self._calls.command("HMGET", self._prefix + "record", "version", "body", "ended")
         return None if found[0] is None else arguments.record_of(found)
 
     def record_version(self) -> int:
-        """Return the version of the crawl's record."""
         return int(self._calls.command("HGET", self._prefix + "record", "version") or 0)
 
     def change_record(self, record: CrawlRecord) -> bool:
-        """Replace the record by one with the next version."""
         budget = arguments.budget_of(record)
         return bool(
             self._call("change_record", None, record.version - 1, arguments.encode(record), budget, record.ended)
@@ -150,26 +150,21 @@ class ScriptedLedger(WholeCrawl):
     # -- leases -----------------------------------------------------------------------------------
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
-        """Begin a lease."""
         return arguments.membership_of(self._call("join", node, node.name, label, lease_s))
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
-        """Prolong the lease."""
         domains = "" if status.domains is None else status.domains
         state = (status.idle, status.commit, status.record_version, domains, arguments.to_json(status))
         return arguments.membership_of(self._call("renew", node, *state))
 
     def leave(self, node: NodeId) -> None:
-        """End the lease."""
         self._call("leave", node)
 
     def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
-        """Become the owner of those of the shards that no live node owns."""
         taken: list[bytes] = self._call("take", node, *shards) if shards else []
         return arguments.pairs(taken)
 
     def release(self, node: NodeId, shards: Collection[int]) -> None:
-        """Give up shards."""
         self._call("release", node, *shards)
 
     # -- rows ---------------------------------------------------------------------------------------
@@ -213,28 +208,36 @@ class ScriptedLedger(WholeCrawl):
             origins = list(found)
             texts = self._calls.command("HMGET", key.replace(":robots:", ":robotstxt:"), *origins)
             bodies = dict(zip(origins, (text or b"" for text in texts), strict=True))
-        return rows_of(table, int(key.rpartition(":")[2]), found, bodies, self._packing.unpack)
+        return rows_of(
+            table, int(key.rpartition(":")[2]), found, bodies, unpack=self._packing.unpack, identity=self._ids()
+        )
+
+    def _ids(self) -> Identity:
+        """Return how ids are made: rows of hosts have their names as keys."""
+        if self._identity is not None:
+            return self._identity
+        record = self.record()
+        identity = current() if record is None else Identity(record.ids)
+        if record is not None and record.identity is not None:
+            self._identity = identity
+        return identity
 
     # -- the whole crawl --------------------------------------------------------------------------
 
     def claim(self, node: NodeId, budget: str, amount: int) -> int:
-        """Claim this much of a budget in all."""
         return int(self._call("claim", node, budget, amount))
 
     def reserve(self, node: NodeId, rules: AddressRules, asks: Mapping[str, AddressAsk]) -> dict[str, AddressGrant]:
-        """Ask for permits and time at addresses."""
         asked = [each for address, ask in asks.items() for each in (address, ask.in_use, ask.wanted, ask.kept)]
         got: list[int] = self._call("reserve", node, rules.pool, round(rules.slice_s * 1e6), *asked)
         answers = zip(got[::2], got[1::2], strict=True)
         return {address: AddressGrant(permits, us / 1e6) for address, (permits, us) in zip(asks, answers, strict=True)}
 
     def try_end(self, node: NodeId) -> str:
-        """End the crawl if nothing is left to do anywhere."""
         why: bytes = self._call("try_end", node)
         return why.decode()
 
     def nodes(self) -> dict[NodeId, NodeView]:
-        """Return all incarnations."""
         now_us = self._calls.now_us(self._prefix)
         ids = sorted(member.decode() for member in self._calls.command("SMEMBERS", self._prefix + "members"))
         fields = ("status", "totals", "over", "lease_until")
@@ -249,7 +252,6 @@ class ScriptedLedger(WholeCrawl):
         return known
 
     def archive_ends(self, name: str) -> dict[str, int]:
-        """Return the committed lengths of the archive files of a node."""
         found = self._calls.command("HGETALL", f"{self._prefix}archives:{name}")
         return {file.decode(): int(end) for file, end in found.items()}
 
@@ -262,7 +264,6 @@ class ScriptedLedger(WholeCrawl):
         return [None if row is None else self._packing.unpack(row) for row in found]
 
     def ownership(self, shard: int) -> Ownership | None:
-        """Return who owns a shard."""
         owner = self._calls.command("HGET", self._prefix + "owners", shard)
         if owner is None:
             return None
@@ -272,5 +273,4 @@ class ScriptedLedger(WholeCrawl):
         return Ownership(node, int(epoch or 0), view is not None and view.is_live)
 
     def close(self) -> None:
-        """Close the connections."""
         self._calls.close()

@@ -6,8 +6,8 @@ was promoted). Both look alike: a range has fewer commits of a node than the con
 one remedy. What a range lacks is applied again from the journal, and what the control keys lack is decided again: a
 commit that any range has was decided once. A commit that is in the journal only was never made.
 
-Parts of commits of several nodes are sent again in the order in which they were made (`Plan.seen_us`), so a shard's
-rows end as its last owner wrote them. Each step can be repeated, and by several nodes at once.
+Parts of commits of several nodes are sent again in the order in which they were made (`CommitPlan.seen_us`), so a
+shard's rows end as its last owner wrote them. Each step can be repeated, and by several nodes at once.
 
 What the journal does not have any more is lost. That is an error which names the keys: never a silent loss.
 """
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from gossamer.backends.redis import arguments, ranges
 from gossamer.backends.redis.cluster_calls import ClusterCalls
-from gossamer.backends.redis.cluster_plan import Plan, decode_plan
+from gossamer.backends.redis.cluster_plan import CommitPlan, decode_plan
 from gossamer.backends.redis.ranges import RANGES, KeyRanges
 from gossamer.core.cluster.record_additions import Additions
 from gossamer.model.errors import GossamerError
@@ -79,7 +79,7 @@ class Settling:
         return {node.decode(): Decided(int(commit), arguments.pairs(heads)) for node, commit, heads in found}
 
     def _decide_again(self, lost: dict[str, int], decided: dict[str, Decided], journal: _Journal) -> None:
-        plans: list[Plan] = []
+        plans: list[CommitPlan] = []
         for node, top in lost.items():
             for number in range(decided[node].commit + 1, top + 1):
                 plan = journal.entry(node, number) or self._fail_decision(node, decided[node].commit, top)
@@ -91,7 +91,7 @@ class Settling:
             self._calls.run("decide", self._keys.control, plan.node, *plan.decision, "again")
 
     def _apply_again(self, applied: Applied, decided: dict[str, Decided], journal: _Journal) -> None:
-        missing: list[tuple[Plan, int]] = []
+        missing: list[tuple[CommitPlan, int]] = []
         for node, its in decided.items():
             for number, head in its.heads.items():
                 has = applied[number].get(node, 0)
@@ -128,9 +128,9 @@ class _Journal:
     def __init__(self, calls: ClusterCalls, keys: KeyRanges) -> None:
         self._calls = calls
         self._keys = keys
-        self._entries: dict[tuple[str, int], Plan | None] = {}
+        self._entries: dict[tuple[str, int], CommitPlan | None] = {}
 
-    def entry(self, node: str, number: int) -> Plan | None:
+    def entry(self, node: str, number: int) -> CommitPlan | None:
         """Return a commit with all parts that are known, or None."""
         if (node, number) not in self._entries:
             places = [("HGET", f"{self._keys.prefix(each)}journal:{node}", number) for each in RANGES]
@@ -141,11 +141,11 @@ class _Journal:
         return self._entries[node, number]
 
 
-def apply_call(keys: KeyRanges, plan: Plan, number: int) -> tuple[str, str, list[Any]]:
+def apply_call(keys: KeyRanges, plan: CommitPlan, number: int) -> tuple[str, str, list[Any]]:
     """Return the call that applies a part of a commit."""
     part = plan.parts[number]
     return "apply", keys.prefix(number), [plan.node, plan.number, part.predecessor, *part.changes]
 
 
-def _made_at(plan: Plan) -> tuple[int, str, int]:
+def _made_at(plan: CommitPlan) -> tuple[int, str, int]:
     return plan.seen_us, plan.node, plan.number

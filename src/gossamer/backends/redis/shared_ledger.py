@@ -47,13 +47,11 @@ class RedisSharedLedger(ScriptedLedger):
             yield some
 
     def join(self, node: NodeId, label: str, lease_s: float) -> Membership:
-        """Begin a lease."""
         membership = super().join(node, label, lease_s)
         self._mend_log()
         return membership
 
     def renew(self, node: NodeId, status: NodeStatus) -> Membership:
-        """Prolong the lease."""
         membership = super().renew(node, status)
         self._mend_log()
         return membership
@@ -65,7 +63,6 @@ class RedisSharedLedger(ScriptedLedger):
             self._server.mend_log(self._run_id, self._prefix + "mended")
 
     def commit(self, node: NodeId, commit: Commit) -> KnownBefore:
-        """Make a commit durable."""
         while True:
             with suppress(RecordChangedError):
                 return self._commit(node, commit)
@@ -86,7 +83,6 @@ class RedisSharedLedger(ScriptedLedger):
         )
 
     def receive(self, node: NodeId, read: Mapping[int, Sequence[bytes]], max_bytes: int) -> dict[int, list[Message]]:
-        """Return messages for the node's shards."""
         has = [each for shard, ids in read.items() if ids for each in (shard, len(ids), ids[-1])]
         received: list[bytes] = self._call("receive", node, max_bytes, *has)
         messages: dict[int, list[Message]] = {}
@@ -95,7 +91,6 @@ class RedisSharedLedger(ScriptedLedger):
         return messages
 
     def restore(self, node: NodeId, shards: Collection[int], tables: Sequence[str]) -> Iterator[list[Row]]:
-        """Yield the rows of shards that the node owns."""
         for some in self._batches(shards):
             self._require_owner(node, some)
             yield from self._restore_some(some, tables)

@@ -16,7 +16,7 @@ from gossamer.ports import Row
 _MAX_EQUAL = 4  # pages per band, as in `lua/pages.lua`
 _ID_BYTES = 16
 _ROWS_AT_ONCE = 5000
-_LETTERS_AT_ONCE = 20
+_MESSAGES_AT_ONCE = 20
 
 
 class WholeCrawl(ABC):
@@ -32,7 +32,6 @@ class WholeCrawl(ABC):
         """Return the prefix of the keys with 1/256 of the contents, signatures or bands."""
 
     def pages(self, part: int) -> Iterator[list[Row]]:
-        """Yield contents and signatures."""
         for table in ("contents", "signatures"):
             key = self._place(table, part)
             cursor = b"0"
@@ -44,7 +43,6 @@ class WholeCrawl(ABC):
                     break
 
     def add_pages(self, rows: Sequence[Row]) -> None:
-        """Store contents and signatures as they are."""
         contents = [row for row in rows if row.table == "contents"]
         signed = [row for row in rows if row.table == "signatures"]
         self._pipelined([("HSETNX", self._place("contents", row.key[0]), row.key, row.value) for row in contents])
@@ -69,21 +67,20 @@ class WholeCrawl(ABC):
             bands[key, field] = known if page in ids else (known + page)[-_MAX_EQUAL * _ID_BYTES :]
         self._pipelined([("HSET", key, field, ids) for (key, field), ids in bands.items()])
 
-    def letters(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield what waits in inboxes."""
+    def messages(self, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         (waiting,) = self._pipelined([("HKEYS", f"{self._prefix}inboxes")])
         for shard in sorted({int(shard) for shard in waiting} & set(shards)):
             key = f"{self._prefix}inbox:{shard}"
             start = 0
             while True:
-                end = start + _LETTERS_AT_ONCE - 1
+                end = start + _MESSAGES_AT_ONCE - 1
                 (found,) = self._pipelined([("LRANGE", key, start, end)])
-                yield from ((shard, letter_in(message)) for message in found)
-                if len(found) < _LETTERS_AT_ONCE:
+                yield from ((shard, links_in(message)) for message in found)
+                if len(found) < _MESSAGES_AT_ONCE:
                     break
-                start += _LETTERS_AT_ONCE
+                start += _MESSAGES_AT_ONCE
 
 
-def letter_in(message: bytes) -> bytes:
+def links_in(message: bytes) -> bytes:
     """Return the links of a message: after the length of its id, in 2 bytes, and the id."""
     return message[2 + int.from_bytes(message[:2], "big") :]

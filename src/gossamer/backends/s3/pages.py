@@ -38,7 +38,6 @@ class S3Pages:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "pages")
 
     def put(self, pages: Sequence[PageCopy]) -> None:
-        """Store pages; on return the store has all of them."""
         for _ in self._threads.map(self._put, pages):
             pass
 
@@ -52,7 +51,6 @@ class S3Pages:
 
 
 def page_key(url: str) -> str:
-    """Return the key of a page."""
     name = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
     return f"raw/{name[:2]}/{name}.gz"
 

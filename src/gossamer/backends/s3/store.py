@@ -13,13 +13,14 @@ import os
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
+from gossamer.backends.clients.errors import DriverErrors, Rule, Said
 from gossamer.model.errors import StoreUnavailableError, UsageError
 from gossamer.ports.object_store import Part, StoredObject
 
@@ -28,7 +29,6 @@ READ_S = 8.0
 ATTEMPTS = 2
 MAX_CONNECTIONS = 24
 _REMOVED_AT_ONCE = 1000  # the limit of the API
-_MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 _REFUSALS = {
     "InvalidAccessKeyId": "the access key does not exist (AWS_ACCESS_KEY_ID)",
     "SignatureDoesNotMatch": "the secret key is wrong (AWS_SECRET_ACCESS_KEY)",
@@ -38,6 +38,17 @@ _REFUSALS = {
     "PermanentRedirect": "the bucket is in another region (AWS_REGION)",
     "AuthorizationHeaderMalformed": "the bucket is in another region (AWS_REGION)",
 }
+_ERRORS = (
+    Rule(FileNotFoundError, "{url}: no such object", codes=("404", "NoSuchKey", "NotFound")),
+    *(Rule(StoreUnavailableError, f"{{url}}: {what}", codes=(code,)) for code, what in _REFUSALS.items()),
+    Rule(StoreUnavailableError, "{url}: answered {status} {code} to {operation}", (ClientError,)),
+    Rule(
+        StoreUnavailableError,
+        "{url}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        (NoCredentialsError, PartialCredentialsError),
+    ),
+    Rule(StoreUnavailableError, "{url}: cannot be reached{at} ({text})"),
+)
 
 
 class S3Store:
@@ -47,7 +58,9 @@ class S3Store:
         self._bucket, _, prefix = url.removeprefix("s3://").partition("/")
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._url = f"s3://{self._bucket}/{self._prefix}".rstrip("/")
-        self._endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+        at = f" at {endpoint}" if endpoint else ""
+        self._errors = DriverErrors((BotoCoreError, ClientError), _ERRORS, _said, url=self._url, at=at)
         config = Config(
             connect_timeout=CONNECT_S,
             read_timeout=READ_S,
@@ -56,19 +69,17 @@ class S3Store:
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             # Servers other than Amazon's rarely have a host name per bucket.
-            s3={"addressing_style": "path"} if self._endpoint else {},
+            s3={"addressing_style": "path"} if endpoint else {},
         )
         self._client: Any = boto3.session.Session().client("s3", region_name=_region(), config=config)
         self._client.meta.events.register_last("before-call.s3", _send_body_at_once)
 
     @property
     def url(self) -> str:
-        """The store, for people."""
         return self._url
 
     def put(self, key: str, data: bytes, metadata: Mapping[str, str] | None = None) -> StoredObject:
-        """Write an object, with a checksum that the store compares."""
-        with self._mapped():
+        with self._errors:
             answer = self._client.put_object(
                 Bucket=self._bucket,
                 Key=self._prefix + key,
@@ -81,9 +92,8 @@ class S3Store:
     def compose(
         self, key: str, read: Callable[[int, int], bytes], parts: Sequence[Part], metadata: Mapping[str, str]
     ) -> StoredObject:
-        """Write an object from parts, in order."""
         where = {"Bucket": self._bucket, "Key": self._prefix + key}
-        with self._mapped():
+        with self._errors:
             upload = {"UploadId": self._client.create_multipart_upload(**where, Metadata=dict(metadata))["UploadId"]}
             try:
                 done = []
@@ -110,8 +120,7 @@ class S3Store:
         return str(self._client.upload_part(**where, Body=data, ContentMD5=_md5(data))["ETag"])
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Return a range of an object; FileNotFoundError if there is none."""
-        with self._mapped():
+        with self._errors:
             answer = self._client.get_object(
                 Bucket=self._bucket, Key=self._prefix + key, Range=f"bytes={start}-{end - 1}"
             )
@@ -119,17 +128,15 @@ class S3Store:
             return data
 
     def find(self, key: str) -> StoredObject | None:
-        """Return what the store has under a key."""
         try:
-            with self._mapped():
+            with self._errors:
                 found = self._client.head_object(Bucket=self._bucket, Key=self._prefix + key)
         except FileNotFoundError:
             return None
         return StoredObject(key, found["ContentLength"], found.get("ETag", ""), found.get("Metadata", {}))
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Yield the objects whose keys begin with a prefix, in the order of keys."""
-        with self._mapped():
+        with self._errors:
             pages = self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self._bucket, Prefix=self._prefix + prefix
             )
@@ -138,10 +145,9 @@ class S3Store:
                     yield StoredObject(found["Key"].removeprefix(self._prefix), found["Size"], found.get("ETag", ""))
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are not there do not matter."""
         names = [{"Key": self._prefix + key} for key in keys]
         for start in range(0, len(names), _REMOVED_AT_ONCE):
-            with self._mapped():
+            with self._errors:
                 answer = self._client.delete_objects(
                     Bucket=self._bucket, Delete={"Objects": names[start : start + _REMOVED_AT_ONCE], "Quiet": True}
                 )
@@ -151,9 +157,8 @@ class S3Store:
                 )
 
     def abort_unfinished(self, prefix: str) -> int:
-        """Remove parts of objects that were never composed, below a prefix; return of how many objects."""
         aborted = 0
-        with self._mapped():
+        with self._errors:
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
                 Bucket=self._bucket, Prefix=self._prefix + prefix
             )
@@ -165,30 +170,8 @@ class S3Store:
                     aborted += 1
         return aborted
 
-    def explain(self, error: BaseException) -> str:
-        """Return what went wrong, in words for people."""
-        if isinstance(error, NoCredentialsError | PartialCredentialsError):
-            return "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        if not isinstance(error, ClientError):
-            return f"cannot be reached{f' at {self._endpoint}' if self._endpoint else ''} ({_cause(error)})"
-        code = str(error.response.get("Error", {}).get("Code", ""))
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
-        return _REFUSALS.get(code) or f"answered {status} {code} to {error.operation_name}"
 
-    @contextmanager
-    def _mapped(self) -> Iterator[None]:
-        """Turn errors of the client library into ours."""
-        try:
-            yield
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in _MISSING:
-                raise FileNotFoundError(f"{self._url}: no such object") from error
-            raise StoreUnavailableError(f"{self._url}: {self.explain(error)}") from error
-        except BotoCoreError as error:
-            raise StoreUnavailableError(f"{self._url}: {self.explain(error)}") from error
-
-
-def check(url: str) -> None:
+def check(url: str, *, is_new: bool) -> None:
     """Raise UsageError if objects cannot be listed, written, read and removed there."""
     try:
         store = S3Store(url, attempts=1)
@@ -218,8 +201,11 @@ def _md5(data: bytes) -> str:
     return b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
-def _cause(error: BaseException) -> str:
-    """Return the name of an error in words: `ConnectTimeoutError` is "connect timeout"."""
+def _said(error: BaseException) -> Said:
+    """Return the code of an answer; else the name of the error in words: `ConnectTimeoutError` is "connect timeout"."""
+    if isinstance(error, ClientError):
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
+        return Said("", (error,), code, {"status": status, "code": code, "operation": error.operation_name})
     name = type(error).__name__.removesuffix("Error")
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
-    return words.strip()
+    return Said("".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip(), (error,))

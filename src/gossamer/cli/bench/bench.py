@@ -23,7 +23,7 @@ from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.foundation.collector import make_full_collections_rare
 from gossamer.model.errors import UsageError
 from gossamer.runtime.watch import vitals
-from gossamer.settings.load import refuse_page, settings_for_new
+from gossamer.settings.load import refuse_dashboard, settings_for_new
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.seeds import Seed, seeds_from
 from gossamer.sim.running import RunningWeb
@@ -35,7 +35,7 @@ PAGES = 5000
 PAGES_PER_DOMAIN = 100  # with one request at a time per host, enough hosts for a full load
 
 
-class Figures(Struct, frozen=True):
+class BenchFigures(Struct, frozen=True):
     """What `gossamer bench --json` prints."""
 
     pages: int
@@ -44,7 +44,7 @@ class Figures(Struct, frozen=True):
     pages_per_second: float
     workers: int
     cpu_ms_per_page: float
-    hub_cpu_ms_per_page: float  # from the first order to the last result; with one worker, including that worker
+    hub_cpu_ms_per_page: float  # from the first task to the last result; with one worker, including that worker
     worker_cpu_ms_per_page: float  # of worker processes, including their start
     start_cpu_seconds: float
     peak_private_bytes: int
@@ -58,7 +58,6 @@ class Figures(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "[SEED…] [options]",
@@ -75,7 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     if arguments.pages is not None and arguments.pages < 1:
         raise UsageError(f"--pages {arguments.pages}: expected 1 or more")
     figures = _measure(arguments)
@@ -83,12 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if figures.pages else 1
 
 
-def _measure(arguments: argparse.Namespace) -> Figures:
+def _measure(arguments: argparse.Namespace) -> BenchFigures:
     pages = arguments.pages or PAGES
     with _target(arguments.seed, pages) as (seeds, values):
         sources = [("bench", {"max_pages": pages, **values}), *given(arguments)]
         settings = with_contact(settings_for_new(sources, has_domain_list=False), seeds)
-        refuse_page(settings, "bench")
+        refuse_dashboard(settings, "bench")
         if arguments.stages and settings.workers != 1:
             raise UsageError("--stages measures one process; expected --workers 1")
         with tempfile.TemporaryDirectory(prefix="gossamer-bench-") as out:
@@ -108,7 +106,7 @@ def _target(given_seeds: list[str], pages: int) -> Iterator[tuple[list[Seed], Ma
         yield seeds_from(web.seeds(10)), own
 
 
-def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: bool) -> Figures:
+def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: bool) -> BenchFigures:
     import uvloop
 
     from gossamer.assembly.run import build_session
@@ -128,10 +126,10 @@ def _crawl(settings: Settings, seeds: list[Seed], out: Path, *, with_stages: boo
 
 def _figures(
     summary: Summary, workers: int, hub_cpu_s: float, start_cpu_s: float, stages: StageProfile | None
-) -> Figures:
+) -> BenchFigures:
     worker_cpu_s = summary.cpu_seconds - summary.hub_cpu_seconds
     ms_per_page = 1000 / max(1, summary.pages)
-    return Figures(
+    return BenchFigures(
         pages=summary.pages,
         fetches=summary.fetches,
         seconds=summary.seconds,
@@ -152,8 +150,7 @@ def _figures(
     )
 
 
-def render(figures: Figures) -> str:
-    """Return the figures for people."""
+def render(figures: BenchFigures) -> str:
     cpu = f"{figures.cpu_ms_per_page:.3f} ms per page"
     if figures.workers > 1:
         cpu += (

@@ -10,7 +10,6 @@ from gossamer.sim.chaos import run_chaos
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("--rounds", type=int, default=100, metavar="N", help="number of kills (100)")
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of the random choice of when and how (1)"

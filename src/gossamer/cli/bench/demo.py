@@ -16,7 +16,6 @@ from gossamer.sim.web.web import PRESETS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="which web (small)")
     parser.add_argument("--pages", type=int, metavar="N", help="total pages")
     parser.add_argument("-o", "--out", type=Path, metavar="DIR", help="the crawl folder (./crawls/demo-<time>)")

@@ -12,7 +12,6 @@ from gossamer.telemetry.text import count, duration, plural
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("--hosts", type=int, default=1000, metavar="N", help="hosts (1000)")
     parser.add_argument("--pages", type=int, default=50, metavar="N", help="pages per host (50)")
     parser.add_argument("--latency-ms", type=float, default=200, metavar="N", help="of an answer (200)")
@@ -25,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     web = many_hosts(arguments.hosts, arguments.pages, latency_s=arguments.latency_ms / 1000)
     names = list(web.hosts)
     for name in names[: arguments.slow_hosts]:

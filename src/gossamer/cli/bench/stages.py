@@ -34,8 +34,8 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "fetch.names.poller:Poller._run_due",
         "fetch.http:Fetcher.start",
         "fetch.http:Fetcher._sweep",
-        "fetch.plain.engine:PlainEngine._begin_all",
-        "fetch.plain.engine:PlainEngine._on_ready",
+        "fetch.plain.client:PlainClient._begin_all",
+        "fetch.plain.client:PlainClient._on_ready",
         "fetch.names.dns:Resolver._ask",
         "fetch.names.dns_channel:DnsChannel._on_ready",
         "fetch.names.dns_channel:DnsChannel._tick",
@@ -51,7 +51,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "signature": (
         "parse.text.fingerprint:text_fingerprint",
         "core.dedup.scheme:signature_of",
-        "engine.results.near_duplicates:NearDuplicates.check",
+        "engine.results.copies:Copies._most_similar",
     ),
     # The rest of reading an answer: content hash, validators, page directives, words.
     "result": ("runtime.workers.worker:Worker._drain", "runtime.workers.answers:read_answer"),
@@ -62,10 +62,10 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     # Which host is next, what follows from a result, evidence of traps.
     "frontier": (
-        "runtime.hub.hub:Hub._pump",
+        "runtime.hub.hub:Hub._turn",
         "runtime.hub.hub:Hub.on_result",
         "runtime.hub.hub:Hub._resolved",
-        "engine.crawl:Crawl.orders",
+        "engine.crawl:Crawl.tasks",
         "engine.crawl:Crawl.complete",
     ),
     "events": (

@@ -12,7 +12,6 @@ from gossamer.sim.web.web import PRESETS, WebPlan, preset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="which web (small)")
     parser.add_argument("--port", type=int, default=8088, help="for HTTP (8088; 0: any free one)")
     parser.add_argument("--dns-port", type=int, default=8053, help="for DNS (8053; 0: any free one)")

@@ -18,7 +18,6 @@ _SHOWN = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     add_crawl(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -56,7 +55,7 @@ def _print_report(report: AuditReport) -> None:
     if report.is_compliant:
         print("robots.txt and pace were respected")
     elif not report.breaches:
-        print("robots.txt and pace were respected as far as the events show; those of some nodes are missing")
+        print("robots.txt and pace were respected as far as the events show; some are missing")
     else:
         kinds = ", ".join(f"{name} {count(number)}" for name, number in sorted(report.breaches.items()))
         print(f"VIOLATED: {kinds}")

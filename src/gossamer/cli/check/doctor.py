@@ -29,7 +29,6 @@ PACKAGES = ("pycurl", "turbohtml", "can-ada", "ada-url", "lmdb", "isal", "msgspe
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("--dns", default="", metavar="HOST:PORT", help="check this DNS server")
     parser.add_argument("--ca-file", default="", metavar="FILE", help="check these certificate authorities too")
 
@@ -158,10 +157,14 @@ def _check_ledger() -> tuple[bool, str]:
     from gossamer.assembly.run import open_ledger
     from gossamer.model.state import CrawlState
 
-    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".gossamer-doctor-") as folder:
-        ledger = open_ledger(Path(folder), is_readonly=False)
-        ledger.put_crawl_state(CrawlState())
-        ledger.close()
+    try:
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".gossamer-doctor-") as folder:
+            ledger = open_ledger(Path(folder), is_readonly=False)
+            ledger.put_crawl_state(CrawlState())
+            ledger.close()
+    except OSError as error:
+        why = error.strerror or error
+        return False, f"{Path.cwd()}: cannot be written to: {why}; go to a folder of your own, or name one by --out"
     return True, "a synced commit works in this folder"
 
 

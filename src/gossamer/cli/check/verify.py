@@ -6,45 +6,29 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 
-from gossamer.backends.local.damage import WORKER_STATUS
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.backends.local.store import DATA_FILE
-from gossamer.cli.cluster.ledger import is_ledger_url
-from gossamer.cli.opening import add_crawl, open_folder, open_view
-from gossamer.model.errors import GossamerError, UsageError
-from gossamer.reading.archive_access import archive_files, open_s3, s3_url
+from gossamer.backends.registry import object_store_in
+from gossamer.cli.opening import add_crawl, open_view
+from gossamer.control.record import is_ledger_url
+from gossamer.model.errors import UsageError
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.view import CrawlView
-from gossamer.runtime.recovery.recovery import archived_names, foreign_ledger
 from gossamer.settings.load import settings_for_known
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count, plural, printable, size
-from gossamer.verify.agreement import Agreement, check_agreement
-from gossamer.verify.index import mend
-from gossamer.verify.mending import (
-    check_catalog_rows,
-    check_page_objects,
-    check_pages,
-    create_catalogs,
-    download_missing,
-    mend_catalog_rows,
-    mend_objects,
-    mend_page_objects,
-    mend_pages,
-    set_state_aside,
-)
+from gossamer.verify.agreement import Agreement
+from gossamer.verify.catalogs import create_catalogs
+from gossamer.verify.checks import find_problems, mend_all
+from gossamer.verify.rebuild import download_missing, ledger_problem, set_state_aside
 
 _SHOWN = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     add_crawl(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
@@ -56,59 +40,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: something is wrong."""
-    if is_ledger_url(arguments.dir):
-        return _verify_nodes(arguments)
+    if arguments.mend and is_ledger_url(arguments.dir):
+        raise UsageError("--mend changes a folder: stop the node, and give the node's own folder instead of the ledger")
     done = _rebuild_ledger(CrawlFolder(Path(arguments.dir))) if arguments.mend else []
-    with open_folder(arguments) as crawl:
-        stores = crawl.settings.store
+    with open_view(arguments) as crawl:
         if arguments.mend:
+            assert isinstance(crawl, CrawlReader)
             crawl.folder.lock()
+            crawl.owner = None  # nobody else runs it
             try:
-                done += mend(crawl.folder, crawl.ledger, archive_files(crawl.folder.archive, stores))
-                if url := s3_url(stores):
-                    done += mend_objects(crawl.folder, open_s3(url), crawl.ledger.archive_ends())
-                done += mend_pages(crawl) + mend_page_objects(crawl) + mend_catalog_rows(crawl)
-                found = _compare(crawl, is_running=False)
-                _check_stores(crawl, found)
+                done += mend_all(crawl)
+                found = _compare(crawl)
             finally:
                 crawl.folder.release()
         else:
-            found = _compare(crawl, is_running=crawl.owner is not None)
-            if crawl.owner is None:
-                _check_stores(crawl, found)
-    found.notes = [*done, *found.notes]
-    return _print(found, arguments)
-
-
-def _compare(crawl: CrawlView, *, is_running: bool) -> Agreement:
-    with ProgressLine("verify", sum(crawl.ledger.archive_ends().values()), shown=size) as progress:
-        return check_agreement(
-            crawl.folders, crawl.ledger, crawl.settings.store, is_running=is_running, on_bytes=progress.show
-        )
-
-
-def _check_stores(crawl: CrawlReader, found: Agreement) -> None:
-    check_pages(crawl, found)
-    check_page_objects(crawl, found)
-    check_catalog_rows(crawl, found)
-
-
-def _verify_nodes(arguments: argparse.Namespace) -> int:
-    """Compare the folders of all nodes with the catalog in the shared ledger."""
-    if arguments.mend:
-        raise UsageError("--mend changes a folder: stop the node, and give the node's own folder instead of the ledger")
-    with open_view(arguments) as crawl:
-        found = _compare(crawl, is_running=crawl.is_running)
-        if not crawl.is_running:
-            check_catalog_rows(crawl, found)
-        if crawl.folders.hint:
-            found.notes.append(f"without the folders {crawl.folders.hint}")
-    return _print(found, arguments)
-
-
-def _print(found: Agreement, arguments: argparse.Namespace) -> int:
+            found = _compare(crawl)
+        hint = [f"without the folders {crawl.folders.hint}"] if crawl.folders.hint else []
+    found.notes = [*done, *found.notes, *hint]
     print(msgspec.json.encode(found).decode() if arguments.json else render(found))
     return 0 if found.is_fine else 1
+
+
+def _compare(crawl: CrawlView) -> Agreement:
+    with ProgressLine("verify", sum(crawl.ledger.archive_ends().values()), shown=size) as progress:
+        return find_problems(crawl, progress.show)
 
 
 def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
@@ -117,15 +72,15 @@ def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
 
     if not folder.settings_path.is_file():
         folder.require_crawl()
-    problem = _ledger_problem(folder)
+    problem = ledger_problem(folder)
     if not problem:
         return []
     folder.lock()
     try:
         aside = set_state_aside(folder)
         settings = settings_for_known(folder.settings_path, [])
-        if url := s3_url(settings.store):
-            download_missing(folder, open_s3(url))
+        if url := object_store_in(settings.store):
+            download_missing(folder, url)
         create_catalogs(settings, folder)
         answers, seeds = build_session(settings, folder, []).rebuild()
     finally:
@@ -135,31 +90,6 @@ def _rebuild_ledger(folder: CrawlFolder) -> list[str]:
         f"ledger rebuilt from {count(answers)} archived answers, {count(seeds)} of them seeds or reached in no other "
         f"way ({problem}){kept}"
     ]
-
-
-def _ledger_problem(folder: CrawlFolder) -> str:
-    """Return why a ledger cannot be used, found by reading all of it; empty if it can.
-
-    By another process: some damage ends the one that reads it (`backends/local/damage`).
-    """
-    if not (folder.state / DATA_FILE).is_file():
-        return "there was none"
-    command = [sys.executable, "-m", "gossamer.verify.probe", str(folder.path)]
-    done = subprocess.run(  # noqa: S603 - our own module, no shell
-        command, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    if done.returncode < 0 or done.returncode == WORKER_STATUS:
-        return "reading it ended a process"
-    if done.returncode:
-        CrawlReader(folder.path).__enter__().__exit__(None, None, None)  # says what is wrong
-        raise GossamerError(f"{folder.path}: the ledger cannot be examined: {done.stderr[-300:].decode()}")
-    problem: str = done.stdout.decode("utf-8", "replace").strip()
-    if problem:
-        return problem
-    with CrawlReader(folder.path) as crawl:
-        if s3_url(crawl.settings.store):
-            return ""  # what is not in the folder may be there
-        return foreign_ledger(archived_names(folder), crawl.ledger.archive_ends())
 
 
 def render(found: Agreement) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 
+from gossamer.backends.registry import CREATED, Purpose, create
 from gossamer.model.errors import UsageError
 from gossamer.ports.setup import MAX_PARTITIONS, SetupOptions
-from gossamer.runtime.cluster.cluster_setup import Purpose, init
 
 _EXAMPLES = """What is there is left as it is, so the command can be repeated. It prints what was created and what
 was there, and ends with status 2 if a server cannot be reached, is too old, or refuses the user.
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="purpose",
-        choices=[purpose.value for purpose in Purpose],
+        choices=[purpose.value for purpose in CREATED],
         help="what the URL is for, if its form does not say so: postgresql://…/database/NAME is a ledger otherwise",
     )
     parser.add_argument(
@@ -47,6 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--{name} {value}: expected 1 to {maximum:,}")
     purpose = Purpose(arguments.purpose) if arguments.purpose else None
     options = SetupOptions(arguments.replication, arguments.partitions, arguments.buckets)
-    for line in init(arguments.url, purpose, options):
+    for line in create(arguments.url, purpose, options):
         print(line)
     return 0

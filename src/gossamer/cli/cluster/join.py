@@ -5,21 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.cli.cluster.node import (
-    NodeFolder,
-    check_countries,
-    name_in,
-    own_terms,
-    take_part,
-    tell_once,
-    warn_of_labels,
-)
+from gossamer.backends.registry import open_shared
+from gossamer.cli.cluster.node import NodeFolder, check_countries, take_part, warn_of_labels
 from gossamer.cli.options import add_node_options, add_options, describe, given, group_of
 from gossamer.cli.start.crawl import add_output_options, start
-from gossamer.model.errors import EngineUnavailableError, UsageError
+from gossamer.control.record import adopted, name_in, warn_once
+from gossamer.model.errors import LedgerUnavailableError, UsageError
 from gossamer.model.state import CrawlRecord
 from gossamer.ports.shared_ledger import SharedLedger
 from gossamer.settings.load import settings_for_node
@@ -53,11 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     from gossamer.assembly.access import check_access
-    from gossamer.assembly.run import open_shared
-    from gossamer.runtime.cluster.seat import check_terms
 
-    record, shared = _wait_for_record(arguments, open_shared)
-    check_terms(record, own_terms())
+    record, shared = _wait_for_record(arguments)
+    record = adopted(shared, record)
     name = name_in(arguments.url)
     place = NodeFolder(arguments, name)
     settings = settings_for_node(record.settings, f"the crawl {name}", given(arguments))
@@ -69,15 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _wait_for_record(
-    arguments: argparse.Namespace, open_shared: Callable[[str, Callable[[str], None]], SharedLedger]
-) -> tuple[CrawlRecord, SharedLedger]:
+def _wait_for_record(arguments: argparse.Namespace) -> tuple[CrawlRecord, SharedLedger]:
     until = time.monotonic() + arguments.wait
     while True:
         try:
-            shared = open_shared(arguments.url, tell_once)
+            shared = open_shared(arguments.url, warn_once)
             record = shared.record()
-        except EngineUnavailableError:
+        except LedgerUnavailableError:
             if time.monotonic() > until:
                 raise
             record = None

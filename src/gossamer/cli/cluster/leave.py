@@ -6,8 +6,9 @@ import argparse
 
 from msgspec.structs import replace
 
-from gossamer.cli.cluster.ledger import change, ledger_status
+from gossamer.cli.cluster.ledger import ledger_status
 from gossamer.cli.options import describe
+from gossamer.control.record import change
 from gossamer.model.errors import UsageError
 from gossamer.telemetry.text import printable
 

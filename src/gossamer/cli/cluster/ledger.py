@@ -1,26 +1,23 @@
-"""What verbs do with a ledger URL instead of a folder."""
+"""The status of a crawl on many machines, for people and for programs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from gossamer.model.errors import GossamerError, UsageError
+from gossamer.control.record import open_crawl, shown_url
 from gossamer.model.figures import Totals
-from gossamer.model.state import CrawlRecord, NodeLoad, Waiting
-from gossamer.ports.shared_ledger import NodeView, SharedLedger
+from gossamer.model.state import NodeLoad, Waiting
+from gossamer.ports.shared_ledger import NodeView
 from gossamer.reading.cluster_catalog import SharedCatalog
 from gossamer.telemetry.summary import SHARED_REASONS
 from gossamer.telemetry.text import count, percent, plural, printable, size, waiting_for
 
-TRIES = 20  # to change the record while nodes change it too
 
-
-class NodeLine(Struct):
+class NodeStatus(Struct):
     """A node, in the status of its crawl."""
 
     name: str
@@ -45,58 +42,13 @@ class LedgerStatus(Struct):
     bytes: int
     urls_seen: int
     urls_queued: int
-    nodes: list[NodeLine]
+    nodes: list[NodeStatus]
     waiting: dict[str, Waiting] = {}  # by label, for a node with it: regions are strict
     pages_per_second: float = 0.0  # on average, as in the summary
     recent_pages_per_second: float = 0.0  # of all nodes, over the last ten seconds
     bound_by: dict[str, int] = {}  # resource -> nodes that are bound by it
     private_bytes: int = 0  # of all nodes
     warnings: list[str] = []  # that last, each with its node
-
-
-def is_ledger_url(text: str) -> bool:
-    """Return whether an argument names a ledger on a server, not a folder."""
-    return "://" in text
-
-
-def shown_url(url: str) -> str:
-    """Return a ledger URL for people: without user and password."""
-    scheme, _, rest = url.partition("://")
-    first, found, second = rest.partition("?cassandra=") if scheme == "kafka" else (rest, "", "")
-    return f"{scheme}://{first.rpartition('@')[2]}{found}{second.rpartition('@')[2]}"
-
-
-def open_crawl(url: str) -> tuple[SharedLedger, CrawlRecord]:
-    """Open the crawl in a ledger; raise if there is none, or if its nodes divide it into other shards."""
-    from gossamer.assembly.run import open_shared
-    from gossamer.cli.cluster.node import name_in, own_terms
-    from gossamer.runtime.cluster.seat import check_terms
-
-    shared = open_shared(url)
-    record = shared.record()
-    if record is None:
-        shared.close()
-        raise UsageError(f"there is no crawl {name_in(url)} in this ledger")
-    check_terms(record, own_terms())
-    return shared, record
-
-
-def change(url: str, how: Callable[[CrawlRecord], CrawlRecord], *, reopens: bool = False) -> CrawlRecord:
-    """Change the record of a crawl that is not over, or reopen one that is; return it."""
-    shared, record = open_crawl(url)
-    try:
-        for _ in range(TRIES):
-            if record.ended and reopens:
-                record = replace(record, ended="", requests=[])  # all owners had fulfilled those of before
-            if record.ended:
-                raise UsageError(f"the crawl is over: {SHARED_REASONS.get(record.ended, record.ended)}")
-            changed = replace(how(record), version=record.version + 1)
-            if shared.change_record(changed):
-                return changed
-            record = shared.record() or record
-    finally:
-        shared.close()
-    raise GossamerError("the crawl's record is changed all the time; try again")
 
 
 def ledger_status(url: str) -> LedgerStatus:
@@ -107,7 +59,7 @@ def ledger_status(url: str) -> LedgerStatus:
     queued = 0 if is_alive else sum(host.queued for host in SharedCatalog(shared, record).hosts())
     shared.close()
     totals = Totals()
-    lines: dict[str, NodeLine] = {}
+    lines: dict[str, NodeStatus] = {}
     for node, view in views.items():
         totals.add(view.totals)
         _add(lines, node.name, view)
@@ -143,8 +95,8 @@ def _added(reports: Sequence[Mapping[str, Waiting]]) -> dict[str, Waiting]:
     return found
 
 
-def _add(lines: dict[str, NodeLine], name: str, view: NodeView) -> None:
-    line = lines.setdefault(name, NodeLine(name, is_live=False, pages=0))
+def _add(lines: dict[str, NodeStatus], name: str, view: NodeView) -> None:
+    line = lines.setdefault(name, NodeStatus(name, is_live=False, pages=0))
     line.pages += view.totals.pages
     if view.is_live:
         line.is_live = True
@@ -179,7 +131,7 @@ def render(status: LedgerStatus) -> str:
     return "\n".join([f"Crawl {printable(status.ledger)}", *(f"  {name:<{width}} {text}" for name, text in rows)])
 
 
-def _node(line: NodeLine) -> str:
+def _node(line: NodeStatus) -> str:
     if not line.is_live:
         return f"{plural(line.pages, 'page')}; not alive"
     reading = f", reading {plural(line.restoring, 'shard')}" if line.restoring else ""

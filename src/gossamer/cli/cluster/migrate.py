@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from itertools import chain
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
-from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.cluster.ledger import is_ledger_url, open_crawl, shown_url
+from gossamer.backends.registry import open_shared
 from gossamer.cli.opening import add_node_folders, folders_given
 from gossamer.cli.options import describe
 from gossamer.cli.start.crawl import STATUS_STOPPED
+from gossamer.control.record import is_ledger_url, open_crawl, shown_url
 from gossamer.migration.folder_source import FolderSource
 from gossamer.migration.folder_target import FolderPlan, FolderTarget
 from gossamer.migration.ledger_source import LedgerSource
@@ -25,11 +22,6 @@ from gossamer.migration.ledger_target import LedgerTarget
 from gossamer.migration.parts import CrawlTarget
 from gossamer.migration.run import Migrated, migrate
 from gossamer.model.errors import UsageError
-from gossamer.model.figures import Figures, RunState
-from gossamer.model.state import CrawlRecord, CrawlState
-from gossamer.reading.host_states import HostTally
-from gossamer.report.build import write_report
-from gossamer.settings.model import Settings
 from gossamer.telemetry.text import count, duration, plural, printable, raw_stream, size
 
 _TERMINAL_S = 0.2
@@ -86,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _open_source(text: str, stack: ExitStack) -> FolderSource | LedgerSource:
-    from gossamer.cli.cluster.node import own_terms
+    from gossamer.control.record import own_terms
 
     if not is_ledger_url(text):
         return stack.enter_context(FolderSource(Path(text), own_terms()))
@@ -96,54 +88,17 @@ def _open_source(text: str, stack: ExitStack) -> FolderSource | LedgerSource:
 
 
 def _open_target(arguments: argparse.Namespace, source: FolderSource | LedgerSource, stack: ExitStack) -> CrawlTarget:
-    from gossamer.assembly.run import open_shared
-    from gossamer.cli.cluster.node import tell_once
+    from gossamer.control.record import warn_once
+    from gossamer.control.settle import settle_folder
 
     if is_ledger_url(arguments.target):
-        shared = stack.enter_context(closing(open_shared(arguments.target, tell_once)))
+        shared = stack.enter_context(closing(open_shared(arguments.target, warn_once)))
         return LedgerTarget(shared, source, shown_url(arguments.target))
     assert isinstance(source, LedgerSource)
     plan = FolderPlan(
         Path(arguments.target), folders_given(arguments), arguments.allow_missing, time.time(), settle_folder
     )
     return FolderTarget(plan, source)
-
-
-def settle_folder(
-    settings: Settings, folder: CrawlFolder, letters: Iterator[tuple[int, bytes]], record: CrawlRecord
-) -> None:
-    """Have the engine accept what was on its way between nodes; then complete state and report."""
-    from gossamer.assembly.run import build_session, open_ledger
-
-    first = next(letters, None)
-    if first is not None or record.requests:
-        waiting = chain([] if first is None else [first], letters)
-        build_session(settings, folder, []).deliver((links for _, links in waiting), record.requests)
-    with closing(open_ledger(folder, is_readonly=False)) as ledger:
-        state = ledger.crawl_state() or CrawlState()
-        hosts = HostTally(time.time(), settings.max_wait)
-        for host in ledger.hosts():
-            hosts.add(host)
-        if state.figures is not None:
-            state.figures = replace(state.figures, out=str(folder.path))
-        else:
-            state.figures = _figures(state, folder, hosts, record)
-        ledger.put_crawl_state(state)
-        write_report(folder.path, ledger, state.figures, settings)
-
-
-def _figures(state: CrawlState, folder: CrawlFolder, hosts: HostTally, record: CrawlRecord) -> Figures:
-    return Figures(
-        totals=state.totals,
-        out=str(folder.path),
-        state=RunState.FINISHED,
-        finished=record.ended or "signal",
-        max_pages=record.budgets.get("pages"),
-        urls_queued=hosts.urls_queued,
-        urls_parked=hosts.urls_parked,
-        requisites_queued=hosts.requisites_queued,
-        hosts=hosts.states,
-    )
 
 
 def render(done: Migrated, arguments: argparse.Namespace) -> str:

@@ -7,47 +7,32 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.cli.cluster.take_over import take_over
 from gossamer.core.cluster.regions import joined_labels, labels_in
-from gossamer.core.ledger.rows import FORMAT, decode_url
-from gossamer.core.url.domains import list_digest
-from gossamer.core.url.forms import url_id
-from gossamer.engine.admission.seed_rules import no_effect, numbered
 from gossamer.fetch.names.countries import open_countries
 from gossamer.model.errors import (
-    EngineUnavailableError,
     FolderBusyError,
     LeaseLostError,
+    LedgerUnavailableError,
     NodeNameTakenError,
     UsageError,
 )
-from gossamer.model.state import CrawlRecord, SeedRecord, Terms
+from gossamer.model.state import CrawlRecord
 from gossamer.ports.shared_ledger import NodeId, SharedLedger
 from gossamer.reading.node_folders import NODE_FILE
 from gossamer.runtime.cluster.seat import Seat, join
-from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import check_label, regions_of
-from gossamer.settings.seeds import Seed, opened_addresses
 from gossamer.telemetry.summary import SHARED_REASONS
 from gossamer.telemetry.text import printable
 
 RETRY_S = 1.0
 TELL_EVERY_S = 30.0
-PROTOCOL = 1
-
-
-def name_in(url: str) -> str:
-    """Return the name of the crawl in a ledger URL."""
-    return url.partition("?")[0].rpartition("/")[2]
 
 
 class NodeFolder:
@@ -101,56 +86,6 @@ def _new_name() -> str:
     return f"{host}-{secrets.token_hex(2)}"
 
 
-def new_record(settings: Settings, seeds: Sequence[Seed]) -> CrawlRecord:
-    """Return the record of a new crawl."""
-    rules = numbered([], _rules_of(seeds))
-    own_scope = {rule.url for rule in rules if rule.scope}
-    return CrawlRecord(
-        own_terms(),
-        to_toml(settings).encode(),
-        scope=[seed.link.url for seed in seeds if seed.link.url not in own_scope],
-        budgets={} if settings.max_pages is None else {"pages": settings.max_pages},
-        opened=sorted({address for seed in seeds for address in opened_addresses(seed)}),
-        seeds=rules,
-    )
-
-
-def _rules_of(seeds: Sequence[Seed]) -> list[SeedRecord]:
-    return [seed.rules for seed in seeds if seed.rules is not None]
-
-
-def register_seeds(shared: SharedLedger, record: CrawlRecord, seeds: Sequence[Seed]) -> CrawlRecord:
-    """Have the record of a crawl contain seeds with rules of their own, before they are queued; return it."""
-    wanted = _rules_of(seeds)
-    while wanted:
-        known = {each.url for each in record.seeds}
-        new = [each for each in wanted if each.url not in known]
-        rows = shared.look_up([url_id(each.url) for each in new])
-        found = {each.url: decode_url(row) for each, row in zip(new, rows, strict=True) if row is not None}
-        for each in new:
-            if each.url in found:
-                tell_once(f"seed {each.url} {no_effect(each, found[each.url].source.name.lower())}")
-        changed = numbered(record.seeds, [each for each in wanted if each.url not in found])
-        if changed == record.seeds or record.ended:
-            break
-        replaced = replace(record, seeds=changed, version=record.version + 1)
-        if shared.change_record(replaced):
-            return replaced
-        record = shared.record() or record
-    return record
-
-
-@cache
-def tell_once(text: str) -> None:
-    """Tell the operator something about the ledger."""
-    print(f"gossamer: {printable(text, 500)}", file=sys.stderr)
-
-
-def own_terms() -> Terms:
-    """Return what this program's nodes must agree on."""
-    return Terms(PROTOCOL, FORMAT.decode(), list_digest())
-
-
 def labels_of(arguments: argparse.Namespace) -> str:
     """Return the labels of this node, as the shared ledger has them."""
     return joined_labels([check_label(label, "--label") for label in arguments.label])
@@ -188,9 +123,9 @@ def take_part(
             return 0
         try:
             return run_once(seat)
-        except (LeaseLostError, EngineUnavailableError) as error:  # also a server that is away while the run begins
+        except (LeaseLostError, LedgerUnavailableError) as error:  # also a server that is away while the run begins
             print(f"gossamer: {printable(str(error), 500)}; joining again", file=sys.stderr)
-            with suppress(EngineUnavailableError):  # then a node reads it again when it has joined
+            with suppress(LedgerUnavailableError):  # then a node reads it again when it has joined
                 record = shared.record() or record
 
 
@@ -206,7 +141,7 @@ def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s:
             folder = str(place.folder.path.absolute())
             own = {"label": place.label, "folder": folder, "crawl": place.crawl}
             seat = join(shared, record, place.name, **own, lease_s=lease_s)
-        except (EngineUnavailableError, NodeNameTakenError) as error:
+        except (LedgerUnavailableError, NodeNameTakenError) as error:
             if isinstance(error, NodeNameTakenError) and time.monotonic() > given_up_at:
                 raise
             if time.monotonic() - told_at >= TELL_EVERY_S:

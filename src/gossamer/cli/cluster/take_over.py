@@ -11,14 +11,14 @@ from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.state import ORIGIN_NODE, CrawlRecord
-from gossamer.ports.shared_ledger import SharedLedger
+from gossamer.ports.shared_ledger import CrawlRecordStore
 from gossamer.reading.node_folders import NODE_FILE
 from gossamer.telemetry.text import printable
 
 TRIES = 20  # to change the record while nodes change it too
 
 
-def take_over(shared: SharedLedger, record: CrawlRecord, folder: CrawlFolder, node: str) -> CrawlRecord:
+def take_over(shared: CrawlRecordStore, record: CrawlRecord, folder: CrawlFolder, node: str) -> CrawlRecord:
     """Have a node take the folder over that its crawl was migrated from; return the record as it is now."""
     if record.origin is not None and node == ORIGIN_NODE:
         raise UsageError(
@@ -38,7 +38,7 @@ def take_over(shared: SharedLedger, record: CrawlRecord, folder: CrawlFolder, no
     return _record_taken(shared, record, node)
 
 
-def _record_taken(shared: SharedLedger, record: CrawlRecord, node: str) -> CrawlRecord:
+def _record_taken(shared: CrawlRecordStore, record: CrawlRecord, node: str) -> CrawlRecord:
     for _ in range(TRIES):
         assert record.origin is not None
         blocked = {node if name == ORIGIN_NODE else name: names for name, names in record.blocked.items()}

@@ -15,31 +15,13 @@ from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import STDOUT, quiet_pipe
 from gossamer.handover.export.documents import wanted_pages
 from gossamer.handover.export.export import FORMATS, export, target_file
-from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.export.stored import ExportedPages
 from gossamer.handover.where import FIELDS, selection_from
 from gossamer.model.errors import UsageError
 from gossamer.telemetry.progress_line import ProgressLine
 from gossamer.telemetry.text import count
 
-_UNITS = {
-    "jsonl": "pages",
-    "parquet": "pages",
-    "csv": "pages",
-    "cdxj": "captures",
-    "links": "links",
-    "wet": "texts",
-    "wacz": "pages",
-}
-_TEXT_IN = {"jsonl": "the text anyway", "wet": "nothing else", "cdxj": "no text", "links": "no text"}
-_FORMATS = """formats:
-  jsonl    one page per line: its metadata, text and links
-  parquet  one page per row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])
-  csv      the same columns as CSV with a header
-  cdxj     the index of all captures, sorted
-  links    one link per line: from, to, text, rel; as TSV or CSV if FILE ends that way
-  wet      the texts as WARC conversion records
-  wacz     archive, index and list of pages as one file for ReplayWeb.page and other replay tools
-
+_MORE = """
 Pages are written in archive order (oldest file first), which is fastest to read; cdxj is sorted by URL. The crawl may
 be running: what is committed is exported. A file gets its final name when it is complete.
 
@@ -53,9 +35,9 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _FORMATS
+    lines = (f"  {name:<8} {form.help}\n" for name, form in FORMATS.items())
+    parser.epilog = f"formats:\n{''.join(lines)}{_MORE}"
     add_crawl(parser)
     parser.add_argument("--format", required=True, choices=tuple(FORMATS), help="see below")
     parser.add_argument(
@@ -76,9 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: pages are missing, since their bytes lie on nodes elsewhere."""
     selection = selection_from(arguments.where)
-    if arguments.with_text and arguments.format not in ("parquet", "csv", "wacz"):
+    form = FORMATS[arguments.format]
+    if arguments.with_text and form.text:
+        *others, last = (name for name, each in FORMATS.items() if not each.text)
         raise UsageError(
-            f"--with-text is for --format parquet, csv and wacz; {arguments.format} has {_TEXT_IN[arguments.format]}"
+            f"--with-text is for --format {', '.join(others)} and {last}; {arguments.format} has {form.text}"
         )
     missing = 0
     with quiet_pipe(), open_view(arguments) as crawl:
@@ -91,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
         if arguments.out is not None:
             target = target_file(arguments.format, arguments.out)
-            print(f"{count(written)} {_UNITS[arguments.format]} written to {target}", file=sys.stderr)
+            print(f"{count(written)} {form.unit} written to {target}", file=sys.stderr)
         if arguments.format == "wacz" and arguments.where:
             print("note: --where selects the pages that are listed; archive and index are whole", file=sys.stderr)
-        missing = StoredPages(crawl).elsewhere(wanted_pages(selection)) if crawl.folders.elsewhere else 0
+        missing = ExportedPages(crawl).elsewhere(wanted_pages(selection)) if crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
     return 1 if missing else 0
 

@@ -14,14 +14,14 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
-from gossamer.cli.cluster.ledger import is_ledger_url
+from gossamer.backends.registry import check_topics, open_topic
 from gossamer.cli.opening import add_crawl, open_folder, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
+from gossamer.control.record import is_ledger_url
 from gossamer.handover.export.output import disk_full_at
-from gossamer.handover.feed.feed import CursorFile, Feed, FeedEntry, check_cursor, cursor_from
+from gossamer.handover.feed.feed import CursorFile, FeedEntry, FolderFeed, check_cursor, cursor_from
 from gossamer.handover.feed.node_feed import NodeFeed
 from gossamer.handover.feed.topic_feed import TopicOutput
-from gossamer.handover.feed.topics import check_topics, open_topic
 from gossamer.model.errors import UsageError
 from gossamer.reading.cluster import SharedReader
 from gossamer.settings.stores import check_feeds
@@ -42,7 +42,6 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
     add_crawl(parser)
@@ -65,7 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError(f"--limit {arguments.limit}: expected at least 1")
     if arguments.to:
@@ -76,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _feed_of_nodes(arguments, cursor_file)
     after = cursor_file.load() if cursor_file is not None else cursor_from(arguments.after, "--after")
     with quiet_pipe(), disk_full_at("stdout"), open_folder(arguments) as crawl:
-        feed = Feed(crawl, has_copies=bool(arguments.to))
+        feed = FolderFeed(crawl, has_copies=bool(arguments.to))
         check_cursor(after, feed)
         with _output(arguments, cursor_file, feed) as out:
             entries = feed.follow(after, out.wait) if arguments.follow else feed.read(after)
@@ -103,7 +101,7 @@ def _feed_of_nodes(arguments: argparse.Namespace, cursor_file: CursorFile | None
 
 @contextmanager
 def _output(
-    arguments: argparse.Namespace, cursor_file: CursorFile | None, feed: Feed | NodeFeed
+    arguments: argparse.Namespace, cursor_file: CursorFile | None, feed: FolderFeed | NodeFeed
 ) -> Iterator[FeedOutput | TopicOutput]:
     """Yield where entries go."""
     if not arguments.to:
@@ -122,7 +120,7 @@ def _warn(text: str) -> None:
 class FeedOutput:
     """Lines on stdout, and the cursor of the last one that was flushed."""
 
-    def __init__(self, cursor_file: CursorFile | None, feed: Feed | NodeFeed) -> None:
+    def __init__(self, cursor_file: CursorFile | None, feed: FolderFeed | NodeFeed) -> None:
         self._cursor_file = cursor_file
         self._feed = feed
         self._saved = cursor_file.text() if cursor_file is not None else ""
@@ -141,7 +139,6 @@ class FeedOutput:
         self.flush()
 
     def write(self, entry: FeedEntry) -> None:
-        """Write an entry as a line."""
         line = entry.to_json()
         if sys.stdout.isatty():
             line = safe(line.decode("utf-8", "replace")).encode()

@@ -20,7 +20,7 @@ from gossamer.cli.pipes import STDOUT, quiet_pipe
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
 from gossamer.handover.export.documents import iso_time, wanted_pages
-from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.export.stored import ExportedPages
 from gossamer.handover.rank.ranking import (
     RANKS_NAME,
     CrawlLinks,
@@ -72,7 +72,6 @@ class RankPage(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _NOTES
     add_crawl(parser)
@@ -106,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = _given_domains(arguments.trusted)
     with quiet_pipe(), open_view(arguments) as crawl:
         links = read_links(crawl)
-        missing = StoredPages(crawl).elsewhere(wanted_pages(ANYTHING)) if crawl.folders.elsewhere else 0
+        missing = ExportedPages(crawl).elsewhere(wanted_pages(ANYTHING)) if crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
         if not links.graph.hosts:
             raise GossamerError(f"{crawl.name}: no pages that can be read, so there is nothing to rank")

@@ -13,21 +13,23 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from gossamer.cli.cluster.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_folder, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.handover.feed.feed import Feed
+from gossamer.control.record import is_ledger_url
+from gossamer.handover.feed.feed import FolderFeed
 from gossamer.handover.feed.node_feed import NodeFeed
 from gossamer.handover.search.search import MARK, Hit, SearchIndex
 from gossamer.handover.search.search_entries import MIN_FOR_PROCESSES, ManyProcesses
 from gossamer.model.errors import UsageError
 from gossamer.reading.cluster import SharedReader
 from gossamer.telemetry.progress_line import ProgressLine
-from gossamer.telemetry.text import plural, printable, raw_stream
+from gossamer.telemetry.text import as_printed, plural, printable, raw_stream
 
+COPIES_SHOWN = 3
 _EXAMPLES = """All words must match, "phrases" literally; -word excludes, word* matches a prefix. The index
 (search.sqlite in the crawl folder) is created by the first search and updated by every later one.
-Duplicates and pages with noindex are not indexed. With a ledger the index is in --index DIR, or temporary.
+Pages with noindex are not indexed; pages that repeat each other are one match.
+With a ledger the index is in --index DIR, or temporary.
 
 examples:
   gossamer search crawls/example 'old bridge'
@@ -36,7 +38,6 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
     add_crawl(parser)
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.index is not None:
         raise UsageError("--index is for a ledger URL; the index of a crawl in a folder is in that folder")
     with quiet_pipe(), open_folder(arguments) as crawl, SearchIndex(crawl.folder.path) as index:
-        _update(index, Feed(crawl, for_search=True), crawl.folder.path)
+        _update(index, FolderFeed(crawl, for_search=True), crawl.folder.path)
         _print(index, words, arguments)
     return 0
 
@@ -76,7 +77,7 @@ def _search_nodes(words: str, arguments: argparse.Namespace) -> int:
             raise UsageError(f"--index {arguments.index}: no such folder")
         place = arguments.index or Path(stack.enter_context(TemporaryDirectory(prefix="gossamer-search-")))
         index = stack.enter_context(SearchIndex(place))
-        feed = NodeFeed(crawl)
+        feed = NodeFeed(crawl, has_copies=True)
         index.update_from_nodes(feed)
         _print(index, words, arguments)
         missing = feed.elsewhere
@@ -90,13 +91,15 @@ def _print(index: SearchIndex, words: str, arguments: argparse.Namespace) -> Non
         if arguments.json:
             print(msgspec.json.encode(hit).decode())
         else:
-            print(_rendered(number, hit), file=raw_stream(sys.stdout))  # with bold words; the texts are safe
+            print(
+                as_printed(_rendered(number, hit)), file=raw_stream(sys.stdout)
+            )  # with bold words; the texts are safe
     if not hits:
         print(f"gossamer search: no page contains {printable(words, 80)}", file=sys.stderr)
     sys.stdout.flush()
 
 
-def _update(index: SearchIndex, feed: Feed, folder: Path) -> None:
+def _update(index: SearchIndex, feed: FolderFeed, folder: Path) -> None:
     missing = feed.last() - index.cursor()
     if missing <= 0:
         return
@@ -115,4 +118,12 @@ def _rendered(number: int, hit: Hit) -> str:
         parts = snippet.split(MARK)
         snippet = "".join(f"\x1b[1m{part}\x1b[0m" if at % 2 else part for at, part in enumerate(parts))
     title = printable(hit.title, 100) or "(no title)"
-    return f"{number:>2}. {title}\n    {printable(hit.url)}  {hit.date[:10]}\n    {snippet}\n"
+    copies = f"    also at: {_listed(hit)}\n" if hit.copies else ""
+    return f"{number:>2}. {title}\n    {printable(hit.url)}  {hit.date[:10]}\n    {snippet}\n{copies}"
+
+
+def _listed(hit: Hit) -> str:
+    """Return the addresses of pages with the same text, or nearly."""
+    shown = ", ".join(printable(url) for url in hit.copies[:COPIES_SHOWN])
+    more = hit.copies_found - COPIES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.cluster.ledger import is_ledger_url
 from gossamer.cli.contact import with_contact
+from gossamer.control.record import is_ledger_url
 from gossamer.handover.findings.checks import FOLDER_NAME, CheckTargets, Due, check_settings, due_of
 from gossamer.handover.findings.link_findings import urls_to_check
 from gossamer.model.errors import GossamerError, UsageError
@@ -45,7 +45,6 @@ class CheckStoppedError(GossamerError):
 
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
-    """Add the options of checks."""
     group = parser.add_argument_group("with --broken: ask what the crawl has not fetched")
     group.add_argument("--check-external", action="store_true", help="links out of the scope of the crawl")
     group.add_argument(

@@ -17,10 +17,10 @@ from tempfile import TemporaryFile
 import msgspec
 from msgspec import UNSET, Struct
 
-from gossamer.cli.cluster.ledger import is_ledger_url
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.handover.difference import DiffCounts, DiffEntry, Difference, Kind
+from gossamer.control.record import is_ledger_url
+from gossamer.handover.difference import DiffCounts, DiffEntry, Difference, DiffKind
 from gossamer.handover.export.documents import iso_time
 from gossamer.handover.export.output import disk_full_at
 from gossamer.model.errors import UsageError
@@ -64,7 +64,6 @@ class DiffHead(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _NOTES
     add_crawl(parser)
@@ -149,7 +148,7 @@ def _print_json(head: DiffHead, entries: Iterable[DiffEntry]) -> None:
 
 
 def _print_tables(head: DiffHead, entries: Iterable[DiffEntry], most: int) -> None:
-    shown: dict[Kind, list[DiffEntry]] = {kind: [] for kind in Kind}
+    shown: dict[DiffKind, list[DiffEntry]] = {kind: [] for kind in DiffKind}
     for entry in entries:
         if len(shown[entry.change]) < most:
             shown[entry.change].append(entry)
@@ -169,7 +168,7 @@ def _print_tables(head: DiffHead, entries: Iterable[DiffEntry], most: int) -> No
 
 
 def _detail(entry: DiffEntry) -> str:
-    if entry.change is not Kind.CHANGED:
+    if entry.change is not DiffKind.CHANGED:
         return ""
     return f"{percent(entry.similarity) if entry.similarity is not UNSET else '?':>7}  "
 

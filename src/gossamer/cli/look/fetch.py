@@ -27,7 +27,6 @@ _MAX_COLUMNS = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--body", action="store_true", help="write the decoded body to stdout, and nothing else")
     parser.add_argument("--text", action="store_true", help="show the whole main text")

@@ -14,6 +14,7 @@ from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.core.url.forms import canonical, host_of
 from gossamer.model.errors import UsageError
 from gossamer.model.records import HostRecord
+from gossamer.reading.host_states import OVER_BUDGET
 from gossamer.reading.host_view import HostView, host_view
 from gossamer.reading.pace_view import PaceView, pace_view
 from gossamer.reading.requests.host_requests import HostRequest, host_requests
@@ -38,7 +39,6 @@ class HostPage(Struct, kw_only=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     add_crawl(parser)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a host: show every request made to it")
     parser.add_argument("--sort", choices=sorted(SORT_KEYS), default="pages", help="highest first (pages)")
@@ -115,9 +115,15 @@ def _next(view: HostView) -> str:
     """Return when the next request to a host may be made, or why there will be none."""
     if view.state == "parked":
         return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
-    if view.state in ("idle", "dead"):
-        return view.state
+    if view.state in ("idle", "dead", OVER_BUDGET):
+        return view.state.replace("_", " ")
     return f"in {duration(view.next_in_s)}" if view.next_in_s else "now"
+
+
+def _done(view: HostView) -> str:
+    if view.state == OVER_BUDGET:
+        return ", over budget and not fetched"
+    return f", done in {duration(view.time_left_s)}" if view.queued else ""
 
 
 def _robots_cell(view: HostView) -> str:
@@ -163,7 +169,8 @@ def _described(view: HostView, pace: PaceView) -> str:
         *(("pace", printable(line, 400)) for line in pace.lines()),
         ("rank", f"{view.rank:.2f}" + (", blocked: never contacted" if view.is_blocked else "")),
         *([("spam", printable(view.spam, 400))] if view.spam else []),
-        ("queued", plural(view.queued, "URL") + (f", done in {duration(view.time_left_s)}" if view.queued else "")),
+        ("queued", plural(view.queued, "URL") + _done(view)),
+        *([("waits for", printable(view.waits_for, 400))] if view.waits_for else []),
         ("next", _next(view)),
         ("known since", f"{moment(view.first_seen_at)} UTC, last request {moment(view.last_fetch_at)}"),
         ("addresses", ", ".join(view.addresses) or "not looked up"),

@@ -16,7 +16,7 @@ from gossamer.cli.look.checking import Checks, add_checks, checked, wants_checks
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.core.links.scope import Reach
-from gossamer.handover.export.stored import StoredPages, is_page
+from gossamer.handover.export.stored import ExportedPages, is_page
 from gossamer.handover.findings.link_findings import (
     LinkPass,
     Orphan,
@@ -28,11 +28,12 @@ from gossamer.handover.findings.link_findings import (
     orphans,
     redirected,
 )
-from gossamer.handover.findings.link_table import FoundLink, LinkCounts, LinkGroup, LinkTable, OutcomeCount
+from gossamer.handover.findings.link_table import LinkCounts, LinkGroup, LinkRow, LinkTable, OutcomeCount
 from gossamer.handover.listing import Spool
 from gossamer.model.records import Outcome
 from gossamer.parse.text.article import MAX_LINKS
 from gossamer.reading.view import CrawlView
+from gossamer.reading.why.fates import LONG_CHAIN
 from gossamer.report.terminal import table
 from gossamer.settings.seeds import seed_from
 from gossamer.telemetry.text import agreeing, count, plural, printable
@@ -90,7 +91,6 @@ class OrphansHead(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _NOTES
     add_crawl(parser)
@@ -116,8 +116,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.orphans:
             done = _answer_orphans(crawl, listing)
         elif asked is not None:
-            done, _ = _answer(crawl, listing, "to", leading_to(crawl, asked.id))
-            if crawl.ledger.look_up(asked.id) is None:
+            asked_id = crawl.ledger.url_id(asked.url)
+            done, _ = _answer(crawl, listing, "to", leading_to(crawl, asked_id))
+            if crawl.ledger.look_up(asked_id) is None:
                 print(f"note: {printable(asked.url, _URL_CHARS)} was never queued in this crawl", file=sys.stderr)
         elif has_checks:
             with checked(arguments, crawl) as checks:
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(
                 f"INCOMPLETE: {has} {count(MAX_LINKS)} links or more: those behind them were not read", file=sys.stderr
             )
-        missing = StoredPages(crawl).elsewhere(is_page) if crawl.folders.elsewhere else 0
+        missing = ExportedPages(crawl).elsewhere(is_page) if crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
     return 1 if missing or (arguments.broken and found) else 0
 
@@ -169,7 +170,7 @@ def _write(head: LinksHead, found: LinkTable, listing: Listing) -> int:
         if listing.form == "table":
             _print_table(head, found, listing)
         else:
-            write_listing(listing, head, FoundLink, found.links())
+            write_listing(listing, head, LinkRow, found.links())
     return head.counts.links
 
 
@@ -217,7 +218,7 @@ def _print_group(group: LinkGroup, found: LinkTable, listing: Listing, *, is_ext
         on = f"{plural(group.targets, 'URL')}, {on}"
     for number, link in enumerate(listing.some(found.links(group.name))):
         if number == 0:
-            ending = "" if is_external else f"{_ending(link.outcome, link.status)}; "
+            ending = "" if is_external else f"{_ending(link.outcome, link.status, len(link.chain))}; "
             if not link.is_checked:
                 ending = f"not checked, {ending}"
             print(f"\n{printable(group.name, _URL_CHARS)}\n  {ending}{on}")
@@ -234,10 +235,12 @@ def _print_group(group: LinkGroup, found: LinkTable, listing: Listing, *, is_ext
         print(f"    {more}")
 
 
-def _ending(outcome: str, status: int) -> str:
+def _ending(outcome: str, status: int, hops: int = 0) -> str:
     """Return what became of a target in words."""
     if outcome == Outcome.REDIRECT_LOOP:
         return "a redirect loop"
+    if outcome == LONG_CHAIN:
+        return f"a long chain of {plural(hops, 'redirect')}" if hops else "a long chain of redirects"
     return f"{outcome or 'not fetched'} {status or ''}".rstrip()
 
 

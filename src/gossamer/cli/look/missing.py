@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.core.url.forms import url_id
 from gossamer.handover.findings.link_findings import Wanted, collect
 from gossamer.handover.findings.link_table import LinkTable, SeenIds
 from gossamer.handover.findings.missing import OUTCOMES, Missing, MissingKind, MissingUrls
@@ -30,9 +29,9 @@ from gossamer.telemetry.text import count, plural, printable
 _URL_CHARS = 400
 _NOTES = """The table begins with counts by outcome; held and excluded ones name the rule. Dead letters have that of
 their last attempt. Links that a rule refused come from the events, each URL once, without referrers unless --referrers
-reads all pages for them. Links beyond --max-links-per-page are read in their stored page; links of pages at the depth
-limit are not known at all. What is queued is counted; --outcome queued lists it. The crawl may be
-running.
+reads all pages for them. Links beyond --max-links-per-page are read in their stored page, links too deep for
+--max-depth in the first 1,000 pages at that depth: --outcome too_deep reads all of these. What is queued is counted;
+--outcome queued lists it. The crawl may be running.
 
 examples:
   gossamer missing crawls/example
@@ -63,7 +62,6 @@ class MissingHead(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _NOTES
     add_crawl(parser)
@@ -84,7 +82,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     listing = listing_of(arguments)
     for word in arguments.outcome:
         if word not in OUTCOMES:
@@ -122,11 +119,13 @@ def _with_referrers(crawl: CrawlView, waiting: Spool[Missing], complete: Spool[M
     with SeenIds() as wanted, LinkTable() as table:
         for found in waiting.rows():
             if found.url and not found.referrer:
-                wanted.put(url_id(found.url))
+                wanted.put(crawl.ledger.url_id(found.url))
         collect(crawl, lambda url, key: Wanted(url, NOT_FETCHED) if key in wanted else None, table)
         for found in waiting.rows():
             is_wanted = found.url and not found.referrer
-            complete.add(replace(found, referrer=table.first_page(url_id(found.url))) if is_wanted else found)
+            complete.add(
+                replace(found, referrer=table.first_page(crawl.ledger.url_id(found.url))) if is_wanted else found
+            )
     return complete
 
 

@@ -14,8 +14,8 @@ from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere, warn_of_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.handover.export.page_heads import is_html_page
-from gossamer.handover.export.stored import StoredPages
-from gossamer.handover.findings.page_findings import FoundPages, PageFilter, PageLine, find_pages
+from gossamer.handover.export.stored import ExportedPages
+from gossamer.handover.findings.page_findings import FindingLine, FoundPages, PageFilter, find_pages
 from gossamer.handover.where import ascii_host
 from gossamer.model.errors import UsageError
 from gossamer.report.terminal import table
@@ -45,7 +45,6 @@ class PagesHead(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _NOTES
     add_crawl(parser)
@@ -66,7 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     listing = listing_of(arguments)
     wanted = _filter(arguments)
     missing = 0
@@ -76,12 +74,12 @@ def run(arguments: argparse.Namespace) -> int:
         if listing.form == "table":
             _print_table(head, found, listing, wanted)
         else:
-            write_listing(listing, head, PageLine, found.rows())
+            write_listing(listing, head, FindingLine, found.rows())
         if wanted.slow_ms is not None:
             warn_of_elsewhere(crawl, "the times of requests")
             if crawl.settings.mask_queries:
                 print("INCOMPLETE: the times of URLs with a query are not known (--mask-queries)", file=sys.stderr)
-        missing = StoredPages(crawl).elsewhere(is_html_page) if wanted.reads_heads and crawl.folders.elsewhere else 0
+        missing = ExportedPages(crawl).elsewhere(is_html_page) if wanted.reads_heads and crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
     return 1 if missing else 0
 

@@ -22,14 +22,12 @@ from gossamer.telemetry.text import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     add_crawl(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a web page; reads descriptions")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     from gossamer.reading.archive_access import CrawlArchive
     from gossamer.report.build import ReportSources, build_whole_report, write_whole
     from gossamer.report.html import render_html

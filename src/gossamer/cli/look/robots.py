@@ -14,7 +14,7 @@ from gossamer.core.robots.rules import RobotsRules, parse_robots, product_token
 from gossamer.core.url.forms import canonical, origin_of, path_of
 from gossamer.model.errors import UsageError
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.runtime.workers.answers import WorkerRules, read_answer
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.seeds import Seed, seed_from
@@ -23,7 +23,6 @@ MAX_HOPS = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--file", type=Path, metavar="FILE", help="use this robots.txt instead of fetching it")
     parser.add_argument(
@@ -76,16 +75,16 @@ async def _ask(seed: Seed, agent: str, arguments: argparse.Namespace) -> int:
 
 def robots_result(url: str, exchange: Exchange) -> Result:
     """Return what an answer to a request for robots.txt means."""
-    order = Order(0, OrderKind.ROBOTS, url, b"", "", (), 0, 0, 0, 0.0)
-    return read_answer(order, exchange, WorkerRules())
+    task = FetchTask(0, FetchKind.ROBOTS, url, b"", "", (), 0, 0, 0, 0.0)
+    return read_answer(task, exchange, WorkerRules())
 
 
 def _answer(exchange: Exchange) -> str:
     if not exchange.status:
         return f"{exchange.outcome} {exchange.error}".strip()
-    said = f"{exchange.status}, {len(exchange.content)} bytes"
+    answer = f"{exchange.status}, {len(exchange.content)} bytes"
     # Of an answer that broke off, the status alone would look like success.
-    return f"{said}, then {exchange.outcome}: {exchange.error}" if exchange.error else said
+    return f"{answer}, then {exchange.outcome}: {exchange.error}" if exchange.error else answer
 
 
 def _print_decision(url: str, rules: RobotsRules, source: str) -> int:

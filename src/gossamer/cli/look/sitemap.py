@@ -16,24 +16,24 @@ from msgspec import Struct
 from gossamer.cli.listing import Listing, add_listing, listing_of, write_listing
 from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
-from gossamer.handover.export.stored import StoredPages
-from gossamer.handover.findings.sitemap_findings import BAD, Finding, SitemapCounts, SitemapFinding, Sitemaps
+from gossamer.handover.export.stored import ExportedPages
+from gossamer.handover.findings.sitemap_findings import BAD, SitemapCounts, SitemapFault, SitemapFinding, Sitemaps
 from gossamer.handover.listing import Spool
-from gossamer.model.records import OrderKind, UrlRecord
+from gossamer.model.records import FetchKind, UrlRecord
 from gossamer.report.terminal import table
 from gossamer.settings.model import SitemapUse
 from gossamer.telemetry.text import count, plural, printable
 
 _URL_CHARS = 400
 _MEANING = {
-    Finding.UNREADABLE: "sitemaps that could not be read",
-    Finding.BROKEN: "listed, and broken",
-    Finding.REDIRECT: "listed, and a redirect",
-    Finding.DISALLOWED: "listed, and forbidden by robots.txt",
-    Finding.NOINDEX: "listed, and noindex",
-    Finding.LASTMOD: "lastmod contradicts",
-    Finding.NOT_FETCHED: "listed, and not fetched",
-    Finding.NOT_LISTED: "pages that no sitemap lists",
+    SitemapFault.UNREADABLE: "sitemaps that could not be read",
+    SitemapFault.BROKEN: "listed, and broken",
+    SitemapFault.REDIRECT: "listed, and a redirect",
+    SitemapFault.DISALLOWED: "listed, and forbidden by robots.txt",
+    SitemapFault.NOINDEX: "listed, and noindex",
+    SitemapFault.LASTMOD: "lastmod contradicts",
+    SitemapFault.NOT_FETCHED: "listed, and not fetched",
+    SitemapFault.NOT_LISTED: "pages that no sitemap lists",
 }
 _NOTES = """Compares the sitemaps that the crawl has read, those that robots.txt lists, with its pages. Exit status 1:
 an entry is broken, a redirect, noindex or forbidden, or has a date that contradicts, or a sitemap cannot be read. What
@@ -55,7 +55,6 @@ class SitemapHead(Struct, frozen=True):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _NOTES
     add_crawl(parser)
@@ -63,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--finding",
         action="append",
         default=[],
-        choices=[kind.value for kind in Finding],
+        choices=[kind.value for kind in SitemapFault],
         help="list only this kind (repeatable); all are counted",
     )
     add_listing(parser)
@@ -72,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the verb. Exit status 1: there are differences that should be corrected."""
     listing = listing_of(arguments)
-    listed = frozenset(arguments.finding or [kind.value for kind in Finding])
+    listed = frozenset(arguments.finding or [kind.value for kind in SitemapFault])
     counts: Counter[str] = Counter()
     missing = 0
     with quiet_pipe(), open_view(arguments) as crawl, Spool(SitemapFinding) as waiting, Sitemaps(crawl) as sitemaps:
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             counts[found.finding] += 1
             if found.finding in listed:
                 waiting.add(found)
-        ordered = {kind.value: counts[kind] for kind in Finding if counts[kind]}
+        ordered = {kind.value: counts[kind] for kind in SitemapFault if counts[kind]}
         head = SitemapHead(crawl.name, sitemaps.counts, ordered)
         if listing.form == "table":
             _print_table(head, waiting, listing)
@@ -90,13 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
             is_off = crawl.settings.sitemaps is SitemapUse.OFF
             why = "--sitemaps off" if is_off else "robots.txt of no host lists one"
             print(f"note: the crawl has read no sitemap ({why})", file=sys.stderr)
-        missing = StoredPages(crawl).elsewhere(_is_sitemap) if crawl.folders.elsewhere else 0
+        missing = ExportedPages(crawl).elsewhere(_is_sitemap) if crawl.folders.elsewhere else 0
         report_elsewhere(crawl, missing)
     return 1 if missing or any(counts[kind] for kind in BAD) else 0
 
 
 def _is_sitemap(row: UrlRecord) -> bool:
-    return row.kind is OrderKind.SITEMAP
+    return row.kind is FetchKind.SITEMAP
 
 
 def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Listing) -> None:
@@ -105,7 +104,7 @@ def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Lis
     print(f"{printable(head.crawl, _URL_CHARS)}: {read}")
     if not head.counts:
         return
-    rows = [(_MEANING[Finding(kind)], count(number)) for kind, number in head.counts.items()]
+    rows = [(_MEANING[SitemapFault(kind)], count(number)) for kind, number in head.counts.items()]
     print("\n" + table(["finding", "URLs"], rows))
     shown: Counter[str] = Counter()
     kind = ""
@@ -123,12 +122,12 @@ def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Lis
 
 def _by_finding(waiting: Spool[SitemapFinding]) -> Iterator[SitemapFinding]:
     """Yield findings by kind: one pass over the file for each, so that memory does not grow."""
-    return (found for kind in Finding for found in waiting.rows() if found.finding is kind)
+    return (found for kind in SitemapFault for found in waiting.rows() if found.finding is kind)
 
 
 def _line(found: SitemapFinding) -> str:
     outcome = f"{found.outcome} {found.status or ''}".strip() if found.outcome not in ("", "ok") else ""
-    dates = f"lastmod {found.lastmod}" if found.finding is Finding.LASTMOD else ""
+    dates = f"lastmod {found.lastmod}" if found.finding is SitemapFault.LASTMOD else ""
     if found.last_modified and dates:
         dates += f", Last-Modified {found.last_modified}"
     chain = " -> ".join(found.chain)

@@ -10,7 +10,7 @@ import argparse
 from gossamer.cli.options import add_some, given
 from gossamer.core.traps.shapes import is_dated, shape_trap
 from gossamer.core.url.domains import registrable_domain
-from gossamer.core.url.forms import canonical, host_of, key_of, origin_of, url_id
+from gossamer.core.url.forms import canonical, host_of, key_of, origin_of
 from gossamer.model.errors import UsageError
 from gossamer.settings.load import completed, merged
 from gossamer.settings.rules import scope_of
@@ -20,7 +20,6 @@ NAMES = ("scope", "include_pattern", "exclude_pattern", "default_excludes", "blo
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--base", default="", metavar="URL", help="resolve against this")
     parser.add_argument("--seed", metavar="URL", help="show whether a crawl from this seed would queue it")
@@ -28,7 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     url = canonical(arguments.url, arguments.base) or (None if arguments.base else _guessed(arguments.url))
     if url is None:
         raise UsageError(f"{arguments.url!r}: not an http(s) URL; expected https://example.org/page")
@@ -36,7 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [
         ("requested", url),
         ("key", key_of(url)),
-        ("id", url_id(url).hex()),
         ("host", host),
         ("origin", origin_of(url)),
         ("domain", registrable_domain(host)),

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gossamer.backends.registry import object_store_in
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
 from gossamer.core.links.intake import URL_CHARS
 from gossamer.model.records import ArchiveSpan, UrlRecord, UrlState
-from gossamer.reading.archive_access import archive_files, s3_url
+from gossamer.reading.archive_access import archive_files
 from gossamer.reading.cluster import SharedReader
 from gossamer.reading.view import CrawlView
 from gossamer.reading.why.life import FOUND_AS, Life
@@ -27,7 +28,6 @@ Lines = Iterator[tuple[str, str]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     add_crawl(parser)
     parser.add_argument("url", metavar="URL", help="a URL, a bare domain, or the id of a URL in hex, as events show it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -242,7 +242,7 @@ def _archived(span: ArchiveSpan, crawl: CrawlView) -> str:
     where = f"{span.file} at {span.offset}, {span.length} bytes"
     folder = crawl.folders.folder_of(span.file)
     stores = crawl.settings.store
-    if folder is None and not s3_url(stores):
+    if folder is None and not object_store_in(stores):
         return f"{where}: its bytes lie elsewhere"
     record = archive_files(None if folder is None else folder.archive, stores).read(span)
     if record is None:

@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,22 +20,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.registry import open_shared
 from gossamer.cli.contact import with_contact
 from gossamer.cli.credentials import report_credentials
 from gossamer.cli.options import add_node_options, add_options, describe, given, given_seeds, group_of, shorten
-from gossamer.cli.page_process import Served, check_addresses, page_served
 from gossamer.foundation.collector import make_full_collections_rare
 from gossamer.model.errors import UsageError
 from gossamer.model.events import Event, EventName, masked
 from gossamer.model.figures import Figures
-from gossamer.model.records import Order, OrderKind, Result, UrlRecord
+from gossamer.model.records import FetchKind, FetchTask, Result, UrlRecord
 from gossamer.runtime.watch import vitals
 from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
 from gossamer.settings.seeds import Seed, default_folder
 from gossamer.telemetry.summary import SUMMARY_INDENT, Summary
-from gossamer.telemetry.text import printable, wrapped
+from gossamer.telemetry.text import plural, printable, wrapped
 
 if TYPE_CHECKING:
     from gossamer.runtime.cluster.seat import Seat
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gossamer.telemetry.screen import Screen
 from gossamer.telemetry.screen import Screen
 
-# What do the first pages of a crawl say? Their titles and first words, for whoever watches it begin.
+# The titles and first words of the first pages, for an operator who watches the start.
 #
 # Two lines per page, above the view on a terminal, and plain lines elsewhere.
 
@@ -54,22 +54,22 @@ _LEAST_COLUMNS = 20
 
 
 class FirstPages:
-    """Prints the beginning of the first pages; results without first words cost it a look."""
+    """Prints the beginning of the first pages; a result without first words costs one check."""
 
     def __init__(self, screen: Screen, shown: Callable[[str], str] = str) -> None:
         self._screen = screen
         self._shown = shown  # a URL as it may be shown
         self._left = FIRST_PAGES
 
-    def __call__(self, order: Order, result: Result) -> None:
+    def __call__(self, task: FetchTask, result: Result) -> None:
         """Print a page, if it is one of the first."""
-        if not result.preview or not self._left or order.kind is not OrderKind.PAGE or result.duplicate_of:
+        if not result.preview or not self._left or task.kind is not FetchKind.PAGE or result.duplicate_of:
             return
         self._left -= 1
         room = self._screen.size().columns - 1 if self._screen.is_terminal else _COLUMNS
         room = max(room, _LEAST_COLUMNS)
         rest = " …" if result.words > len(result.preview.split()) else ""
-        title = printable(f"{result.title or 'without a title'} · {self._shown(order.url)}", room)
+        title = printable(f"{result.title or 'without a title'} · {self._shown(task.url)}", room)
         with suppress(OSError):  # the terminal is gone: no reason to stop a crawl
             self._screen.print(f"{title}\n    {printable(result.preview + rest, room - 4)}")
 
@@ -85,7 +85,6 @@ _COMMON = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "SEED… [-o DIR] [options]",
@@ -100,7 +99,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_crawl_options(parser: argparse.ArgumentParser) -> None:
-    """Add all options of a crawl."""
     what = group_of(parser, Group.WHAT)
     what.add_argument("seed", nargs="*", metavar="SEED", help=_SEED_HELP)
     what.add_argument("-s", "--seeds", action="append", default=[], metavar="SEED", help="more seeds")
@@ -120,7 +118,6 @@ def add_crawl_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for what is printed."""
     group = group_of(parser, Group.OUTPUT)
     group.add_argument(
         "-p",
@@ -135,7 +132,6 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     seeds = given_seeds(arguments)
     report_credentials(seeds)
     if arguments.ledger:
@@ -160,20 +156,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     """Start a crawl in a ledger that nodes share, or take part in it."""
     from gossamer.assembly.access import check_access
-    from gossamer.assembly.run import open_shared
-    from gossamer.cli.cluster.node import (
-        NodeFolder,
-        check_countries,
-        labels_of,
-        name_in,
-        new_record,
-        own_terms,
-        register_seeds,
-        take_part,
-        tell_once,
-        warn_of_labels,
-    )
-    from gossamer.runtime.cluster.seat import check_terms
+    from gossamer.cli.cluster.node import NodeFolder, check_countries, labels_of, take_part, warn_of_labels
+    from gossamer.control.record import adopted, name_in, new_record, register_seeds, warn_once
 
     if not seeds:
         raise UsageError(f"no seeds; to take part in a crawl: gossamer join {arguments.ledger}")
@@ -183,9 +167,9 @@ def _run_node(seeds: list[Seed], arguments: argparse.Namespace) -> int:
     settings = with_contact(settings, seeds)
     check_countries(settings)
     check_access(settings, [seed.link.url for seed in seeds if not seed.is_guess], os.environ)
-    shared = open_shared(arguments.ledger, tell_once)
+    shared = open_shared(arguments.ledger, warn_once)
     record = shared.start(new_record(settings, seeds))
-    check_terms(record, own_terms())
+    record = adopted(shared, record)
     name = name_in(arguments.ledger)
     settings = settings_for_node(record.settings, f"the crawl {name}", sources)
     check_countries(settings)
@@ -209,7 +193,11 @@ def start(
     goes_on: bool = False,
 ) -> int:
     """Run a crawl, or a node of one; print the summary; return the exit status."""
-    check_addresses(settings)
+    is_served = settings.ui or settings.ui_listen or settings.metrics_listen
+    if is_served:
+        from gossamer.cli.dashboard_process import Served, check_addresses, dashboard_served
+
+        check_addresses(settings)
     gc.disable()  # modules are not garbage: 15 ms of CPU
     import uvloop
 
@@ -237,12 +225,19 @@ def start(
     )
     ledger = getattr(arguments, "ledger", "") or getattr(arguments, "url", "") if seat is not None else ""
     place = RunPlace(seat, goes_on=goes_on, ledger=ledger)
+    if any(rule.identifies for rule in settings.request):
+        os.umask(0o077)  # of the workers, too: what is behind a login is for its operator
     session = build_session(settings, folder, seeds, retries=retries, observer=observer, place=place)
     session.open()
-    with page_served(settings, Served(str(folder.path), ledger), printer.notify, printer.warn):
+    with ExitStack() as beside:
+        if is_served:
+            served = Served(str(folder.path), ledger)
+            beside.enter_context(dashboard_served(settings, served, printer.notify, printer.warn))
         summary = uvloop.run(session.run(progress=progress))
     with suppress(OSError):  # the terminal is gone, and that stopped the crawl
         print_end(summary, folder, as_json=arguments.json, ledger=ledger)
+    if not summary.run_fetches and summary.fetches:
+        print(f"gossamer crawl: {_why_idle(summary, folder)}", file=sys.stderr)
     if exit_status(summary) == 1:
         print(f"gossamer crawl: no page could be fetched: {_why_empty(session, summary)}", file=sys.stderr)
     return exit_status(summary)
@@ -257,6 +252,24 @@ def _why_empty(session: Session, summary: Summary) -> str:
     return f"{summary.ended_because}; '{program()} status {summary.out}' shows what is left"
 
 
+def _why_idle(summary: Summary, folder: CrawlFolder) -> str:
+    """Return in one line that a run has fetched nothing of a crawl that earlier runs have, and what would fetch."""
+    out = shlex.quote(str(folder.path))
+    limit = summary.finished.replace("_", "-")
+    ways = {
+        "max_pages": f"'{program()} resume {out} --{limit} N' raises the limit",
+        "max_time": f"'{program()} resume {out} --{limit} N' raises the limit",
+        "held": f"'{program()} traps {out} --release' queues what is held back",
+        "parked": f"'{program()} hosts {out}' shows until when hosts are parked",
+    }
+    again = (
+        f"'{program()} resume {out} --revisit' fetches known pages again when they are due, another --out crawls anew"
+    )
+    way = f"{ways[summary.finished]}, " if summary.finished in ways else ""
+    pages = plural(summary.pages, "page")
+    return f"NOTHING WAS FETCHED: {summary.ended_because}; the {pages} above are of earlier runs; {way}{again}"
+
+
 def program() -> str:
     """Return how the program is called, for hints that can be pasted."""
     import shutil
@@ -268,7 +281,6 @@ def program() -> str:
 
 
 def exit_status(summary: Summary) -> int:
-    """Return the exit status for a summary."""
     if summary.finished in ("signal", "stopped", "left"):
         return STATUS_STOPPED
     return 0 if summary.pages else 1
@@ -288,7 +300,7 @@ def print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, ledger: s
     print(text)
     print(f"  report    {folder.path / 'report.html'}")
     if ledger:
-        from gossamer.cli.cluster.ledger import shown_url
+        from gossamer.control.record import shown_url
 
         if summary.finished in ("signal", "stopped", "left", "max_time"):
             print(f"  continue  {program()} join {shlex.quote(shown_url(ledger))} -o {folder.path}")
@@ -298,16 +310,16 @@ def print_end(summary: Summary, folder: CrawlFolder, *, as_json: bool, ledger: s
         print(f"  continue  {program()} resume {folder.path} --{summary.finished.replace('_', '-')} N")
 
 
-def print_page(order: Order, result: Result, shown: Callable[[str], str] = str) -> None:
+def print_page(task: FetchTask, result: Result, shown: Callable[[str], str] = str) -> None:
     """Print a page as one JSON record."""
-    if order.kind is not OrderKind.PAGE or not result.content_type or result.status != 200:
+    if task.kind is not FetchKind.PAGE or not result.content_type or result.status != 200:
         return
     record = {
-        "url": shown(order.url),
+        "url": shown(task.url),
         "title": result.title,
         "words": result.preview,
         "status": result.status,
-        "ms": round(1000 * (result.finished_at - order.ordered_at)),
+        "ms": round(1000 * (result.finished_at - task.issued_at)),
         "ts": result.finished_at,
     }
     print(msgspec.json.encode(record).decode(), flush=True)
@@ -355,7 +367,6 @@ class _EventPrinter:
         return True
 
     def warn(self, text: str) -> None:
-        """Print a warning, at every level."""
         self._last_warning = text
         self._print(f"warning: {printable(text, 500)}")
 

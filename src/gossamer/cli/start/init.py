@@ -69,7 +69,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     given_seeds(arguments)  # raises if one cannot be a seed
     sources = given(arguments)
     settings = merged(*sources)
@@ -121,7 +120,7 @@ def _lines_of(option: Option, value: Any, *, is_set: bool) -> Iterator[str]:  # 
 
 
 def _unset(option: Option) -> str:
-    """Return how a setting without a default looks."""
+    """Return the value of a setting without a default, as an example."""
     if option.choices:
         return toml_value(option.choices[0])
     return '"…"' if option.metavar not in ("N", "SECONDS") else "…"

@@ -81,6 +81,7 @@ def _limits(settings: Settings) -> PlanLimits:
         max_pages=settings.max_pages,
         max_time_s=settings.max_time,
         max_pages_per_host=settings.max_pages_per_host,
+        max_pages_per_domain=settings.max_pages_per_domain,
         workers=settings.workers or 1,
         connections=budget.connections,
         memory_ceiling_bytes=budget.whole,
@@ -174,5 +175,6 @@ class Survey:
             plan.sitemap_files = len(contents.sitemaps)
 
     async def _fetch(self, one: OneFetch, url: str) -> Exchange:
-        self.requests += 1
-        return await one.fetch(url)
+        exchange = await one.fetch(url)
+        self.requests += exchange.requests_sent
+        return exchange

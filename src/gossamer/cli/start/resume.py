@@ -10,10 +10,10 @@ import argparse
 from pathlib import Path
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.cluster.ledger import is_ledger_url
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.start.crawl import add_output_options, start
-from gossamer.cli.steer.steer import tell
+from gossamer.cli.steer.steer import obey
+from gossamer.control.record import is_ledger_url
 from gossamer.model.commands import ResumeCrawl
 from gossamer.model.errors import UsageError
 from gossamer.settings.load import settings_for_known
@@ -21,7 +21,6 @@ from gossamer.settings.model import Group
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR [options]",
@@ -37,13 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     folder = CrawlFolder(Path(arguments.dir))
     if is_ledger_url(arguments.dir) or folder.owner() is not None:
         _, flags = given(arguments)[-1]
         if flags:
             raise UsageError(f"--{next(iter(flags)).replace('_', '-')}: the crawl runs; 'gossamer set' changes limits")
-        return tell(arguments.dir, ResumeCrawl())
+        return obey(arguments.dir, ResumeCrawl())
     folder.require_crawl()
     settings = settings_for_known(folder.settings_path, given(arguments))
     return start(settings, folder, [], arguments, goes_on=True)

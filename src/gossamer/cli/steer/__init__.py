@@ -1,1 +1,1 @@
-"""Verbs that watch and change a crawl. `steer` sends commands to one machine, `steer_nodes` to a cluster."""
+"""Verbs that watch and change a crawl, the latter by a command to `gossamer.control`."""

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from gossamer.cli.options import describe
-from gossamer.cli.steer.steer import add_crawl, tell
+from gossamer.cli.steer.steer import add_crawl, obey
 from gossamer.core.url.forms import canonical
 from gossamer.model.commands import AddSeeds, ReportChanges
 from gossamer.model.errors import UsageError
@@ -21,7 +21,6 @@ URLS_AT_ONCE = 10_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR (SEED… | --changed FILE)",
@@ -42,14 +41,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     if bool(arguments.seed) is (arguments.changed is not None):
         raise UsageError("expected seeds, or --changed FILE, and not both")
     if arguments.changed is None:
-        return tell(arguments.dir, AddSeeds(lines_of(arguments.seed)))
+        return obey(arguments.dir, AddSeeds(lines_of(arguments.seed)))
     urls = _urls_in(arguments.changed)
     for first in range(0, len(urls), URLS_AT_ONCE):
-        tell(arguments.dir, ReportChanges(urls[first : first + URLS_AT_ONCE]))
+        obey(arguments.dir, ReportChanges(urls[first : first + URLS_AT_ONCE]))
     return 0
 
 

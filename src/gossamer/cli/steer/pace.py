@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 
 from gossamer.cli.options import describe
-from gossamer.cli.steer.steer import add_crawl, tell
+from gossamer.cli.steer.steer import add_crawl, obey
 from gossamer.model.commands import ChangePace
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR PATTERN SECONDS [options]",
@@ -26,5 +25,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
-    return tell(arguments.dir, ChangePace(arguments.pattern, arguments.seconds, arguments.connections))
+    return obey(arguments.dir, ChangePace(arguments.pattern, arguments.seconds, arguments.connections))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 
 from gossamer.cli.options import describe
-from gossamer.cli.steer.steer import add_crawl, tell
+from gossamer.cli.steer.steer import add_crawl, obey
 from gossamer.model.commands import PauseCrawl
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR",
@@ -23,5 +22,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
-    return tell(arguments.dir, PauseCrawl())
+    return obey(arguments.dir, PauseCrawl())

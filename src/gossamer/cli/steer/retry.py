@@ -5,32 +5,34 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from math import inf
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.cluster.ledger import is_ledger_url
-from gossamer.cli.look.requests import check_node, queue_again, retry_request
 from gossamer.cli.opening import add_crawl, open_view
 from gossamer.cli.options import add_options, describe, given, group_of
 from gossamer.cli.start.crawl import add_output_options, start
-from gossamer.cli.steer.steer import operator
+from gossamer.control.cluster import queue_again
+from gossamer.control.record import is_ledger_url
+from gossamer.control.target import operator, target
 from gossamer.engine.admission.revival import NO_LETTERS, is_requested, purpose_of, queued_again
 from gossamer.model.commands import RetryLetters
 from gossamer.model.errors import UsageError
-from gossamer.model.records import UrlId, UrlRecord
+from gossamer.model.records import ANSWERED, Outcome, UrlId, UrlRecord
+from gossamer.model.state import ORIGIN_NODE, OperatorRequest
 from gossamer.reading.cluster import SharedReader
 from gossamer.reading.view import CrawlView
-from gossamer.runtime.session.control_socket import send
 from gossamer.settings.load import settings_for_known
 from gossamer.settings.model import Group
 from gossamer.telemetry.text import printable
 
+OUTCOMES = tuple(outcome.value for outcome in Outcome if outcome not in ANSWERED)  # that dead letters can have
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR [options]",
@@ -51,7 +53,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     if arguments.list:
         return _list(arguments)
     if is_ledger_url(arguments.dir):
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder.require_crawl()
     wanted = retry_request(arguments)
     if folder.owner() is not None:
-        return _answered(send(folder.state, RetryLetters(wanted.outcomes, wanted.hosts), operator()))
+        return _answered(target(folder.path).obey(RetryLetters(wanted.outcomes, wanted.hosts), operator()))
     settings = settings_for_known(folder.settings_path, given(arguments))
     with open_view(arguments) as crawl:
         letters = sum(is_requested(row, wanted) for _, row in crawl.ledger.urls())
@@ -91,7 +92,32 @@ def _queue_again(arguments: argparse.Namespace) -> int:
         return _answered(queue_again(crawl, arguments.dir, retry_request(arguments, crawl)))
 
 
-class DeadLetter(Struct, frozen=True):
+def retry_request(arguments: argparse.Namespace, crawl: SharedReader | None = None) -> OperatorRequest:
+    """Return what the arguments of `retry` request, of any time and any shard; raise if an outcome is unknown."""
+    for word in arguments.outcome or []:
+        if word not in OUTCOMES:
+            raise UsageError(f"--outcome {printable(word)}: no such outcome; expected one of {', '.join(OUTCOMES)}")
+    node = arguments.stored_on or ""
+    files: frozenset[str] = frozenset()
+    if node and crawl is not None and crawl.folders.home_of(node) == crawl.folders.home_of(ORIGIN_NODE):
+        files = frozenset(crawl.folders.from_origin)
+    return OperatorRequest(
+        inf, [], outcomes=arguments.outcome or [], hosts=arguments.host or [], stored_on=node, files=files
+    )
+
+
+def check_node(crawl: SharedReader, name: str) -> None:
+    """Raise unless a node of this name took part, and is gone: a live node has lost nothing."""
+    known = {node.name for node in crawl.nodes}
+    if name not in known:
+        raise UsageError(f"--stored-on {printable(name)}: no such node; there are: {', '.join(sorted(known))}")
+    if any(node.name == crawl.folders.home_of(name) and view.is_live for node, view in crawl.nodes.items()):
+        raise UsageError(
+            f"--stored-on {printable(name)}: this node is alive; if its disk was lost, have it leave first"
+        )
+
+
+class DeadLetterLine(Struct, frozen=True):
     """A dead letter, as a line of JSON."""
 
     url: str
@@ -106,11 +132,11 @@ class DeadLetter(Struct, frozen=True):
     at: float  # of the last attempt
 
 
-def _letter(key: UrlId, row: UrlRecord, crawl: CrawlView) -> DeadLetter:
+def _letter(key: UrlId, row: UrlRecord, crawl: CrawlView) -> DeadLetterLine:
     parent = crawl.ledger.look_up(row.parent) if row.parent else None
     referrer = parent.url if parent is not None else ""
     what = (row.outcome, row.status, row.error, purpose_of(row))
-    return DeadLetter(row.url, key.hex(), *what, referrer, row.depth, row.attempt + 1, row.fetched_at)
+    return DeadLetterLine(row.url, key.hex(), *what, referrer, row.depth, row.attempt + 1, row.fetched_at)
 
 
 def _list(arguments: argparse.Namespace) -> int:

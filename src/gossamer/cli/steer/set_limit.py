@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 
 from gossamer.cli.options import describe
-from gossamer.cli.steer.steer import add_crawl, tell
+from gossamer.cli.steer.steer import add_crawl, obey
 from gossamer.model.commands import ChangeSetting
 from gossamer.settings.changes import CHANGEABLE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR KEY VALUE",
@@ -26,5 +25,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
-    return tell(arguments.dir, ChangeSetting(arguments.key, arguments.value))
+    return obey(arguments.dir, ChangeSetting(arguments.key, arguments.value))

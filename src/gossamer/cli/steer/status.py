@@ -11,16 +11,21 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.cli.cluster.ledger import is_ledger_url, ledger_status, to_json
+from gossamer.cli.cluster.ledger import ledger_status, to_json
 from gossamer.cli.cluster.ledger import render as render_ledger
+from gossamer.control.record import is_ledger_url
 from gossamer.model.errors import GossamerError
 from gossamer.model.figures import Figures, RunState
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.status import CrawlStatus, crawl_status
 from gossamer.report.terminal import moment
+from gossamer.telemetry.figure_list import rows_of
 from gossamer.telemetry.summary import (
+    CUT_BECAUSE,
+    CUT_BY_LIMITS,
     ENDED_WITHOUT_QUEUE,
     REASONS,
+    cuts_text,
     held_because,
     held_text,
     requisites_text,
@@ -32,13 +37,11 @@ ANSWER_WITHIN_S = 3.0  # else what is committed is shown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     parser.add_argument("dir", metavar="DIR", help="the crawl folder, or the ledger that nodes share")
     parser.add_argument("--json", action="store_true", help="print the status as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
     if is_ledger_url(arguments.dir):
         found = ledger_status(arguments.dir)
         print(to_json(found) if arguments.json else render_ledger(found))
@@ -51,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _live(crawl: CrawlReader) -> Figures | None:
     """Return the figures of the process that runs the crawl, if it answers."""
-    from gossamer.runtime.session.control_socket import query
+    from gossamer.control.running import query
 
     with suppress(
         GossamerError, msgspec.ValidationError
@@ -61,18 +64,18 @@ def _live(crawl: CrawlReader) -> Figures | None:
 
 
 def render(status: CrawlStatus) -> str:
-    """Return the status for people."""
     limit = f" of at most {count(status.max_pages)}" if status.max_pages else ""
     ago = f", {duration(status.quiet_s)} ago" if status.last_activity_at else ""
     states = ", ".join(f"{count(number)} {name.replace('_', ' ')}" for name, number in status.hosts.items() if number)
     rows = [
         ("state", _state(status)),
         ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s{_lately(status)}"),
-        ("queued", f"{plural(status.urls_queued, 'URL')}{_long_parked(status)}"),
+        ("queued", f"{plural(status.urls_queued, 'URL')}{_parts_of_queue(status)}"),
         ("errors", f"{count(status.errors)} of {plural(status.fetches, 'fetch')} ({percent(status.error_rate)})"),
         ("hosts", states or "none"),
         ("domains", f"{count(status.unique_domains)} with pages"),
         ("volume", f"{size(status.bytes)} received in {duration(status.seconds)}, {plural(status.runs, 'run')}"),
+        *rows_of(status.more),
         ("last event", f"{moment(status.last_activity_at)} UTC{ago}: {printable(status.last_activity, 60)}"),
     ]
     if status.bound_by is None or not status.is_running:
@@ -84,6 +87,8 @@ def render(status: CrawlStatus) -> str:
         rows.insert(2, ("again", visits_text(status.visits, freshness)))
     if status.requisites is not None:
         rows.insert(2, ("needed", requisites_text(status.requisites)))
+    if cuts := cuts_text(status.cuts):
+        rows.insert(3, ("left out", cuts))
     held = held_text(status.held, status.held_dropped)
     if held:
         rows.insert(3, ("held back", held))
@@ -94,16 +99,22 @@ def render(status: CrawlStatus) -> str:
     return "\n".join([f"Crawl {printable(status.out)}", *(f"  {name:<10} {text}" for name, text in rows)])
 
 
-def _long_parked(status: CrawlStatus) -> str:
-    if not status.urls_parked:
+def _parts_of_queue(status: CrawlStatus) -> str:
+    """Return what the queue consists of; nothing if all of it will be fetched."""
+    parked = f"parked at hosts that wait for longer than --max-wait ({status.max_wait_s:g} s)"
+    parts = [
+        (status.urls_over_budget, "over budget"),
+        (status.urls_retried, "waiting for a retry"),
+        (status.urls_parked, parked),
+    ]
+    if not any(number for number, _ in parts):
         return ""
-    return (
-        f", {count(status.urls_parked)} of them at hosts that wait for longer than --max-wait ({status.max_wait_s:g} s)"
-    )
+    rest = max(0, status.urls_queued - sum(number for number, _ in parts))
+    return ": " + ", ".join(f"{count(number)} {what}" for number, what in ((rest, "to be fetched"), *parts) if number)
 
 
 def _lately(status: CrawlStatus) -> str:
-    """Return how fast a crawl that runs is now."""
+    """Return how fast a running crawl is now."""
     lately = status.rates.get("10s") if status.is_running and status.state is RunState.RUNNING else None
     return "" if lately is None else f" on average, {lately.pages:.1f}/s now"
 
@@ -142,6 +153,8 @@ def _state(status: CrawlStatus) -> str:
         return f"finished ({status.finished}): {held_because(status.held, status.held_dropped)}"
     if status.finished == "exhausted" and status.evicted:
         return "finished (exhausted): nothing is queued any more, but URLs were left out"
+    if status.finished == "exhausted" and not CUT_BY_LIMITS.isdisjoint(status.cuts):
+        return f"finished (exhausted): {CUT_BECAUSE}"
     if status.finished in ("signal", "stopped", "failed"):
         why = REASONS[status.finished].partition(";")[0]
         return f"{why}; 'gossamer resume {status.out}' continues it"

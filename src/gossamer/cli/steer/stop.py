@@ -1,4 +1,4 @@
-"""`gossamer stop DIR`: end a crawl that runs cleanly; with the URL of a ledger on all nodes.
+"""`gossamer stop DIR`: end a running crawl cleanly; with the URL of a ledger on all nodes.
 
 Requests in flight are completed (5 s at most), and `gossamer resume DIR` continues.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 
 from gossamer.cli.options import describe
-from gossamer.cli.steer.steer import add_crawl, tell
+from gossamer.cli.steer.steer import add_crawl, obey
 from gossamer.model.commands import StopCrawl
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     describe(
         parser,
         "DIR",
@@ -26,5 +25,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
-    return tell(arguments.dir, StopCrawl())
+    return obey(arguments.dir, StopCrawl())

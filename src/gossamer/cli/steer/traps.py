@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import closing
-from pathlib import Path
 
 import msgspec
 
-from gossamer.backends.local.folder import CrawlFolder
-from gossamer.cli.cluster.ledger import is_ledger_url
-from gossamer.cli.look.requests import release_pattern
 from gossamer.cli.opening import add_crawl, open_view
-from gossamer.cli.steer.steer import tell
+from gossamer.cli.steer.steer import obey
 from gossamer.core.ledger.tables import QUARANTINES
 from gossamer.core.traps.quarantine import SPAM_PATTERN, Quarantine
-from gossamer.engine.results.evidence import release_quarantine
 from gossamer.model.commands import ReleasePattern
-from gossamer.model.errors import UsageError
 from gossamer.model.state import ALL_PATTERNS
-from gossamer.reading.cluster import SharedReader
-from gossamer.telemetry.text import plural, printable, released
+from gossamer.telemetry.text import plural, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the verb."""
     add_crawl(parser, reads_folders=False)
     parser.add_argument(
         "--release",
@@ -41,13 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the verb."""
-    if arguments.release is not None and not is_ledger_url(arguments.dir):
-        return _release(arguments)
+    if arguments.release is not None:
+        return obey(arguments.dir, ReleasePattern(arguments.release))
     with open_view(arguments) as crawl:
-        if arguments.release is not None and isinstance(crawl, SharedReader):
-            print(release_pattern(crawl, arguments.dir, arguments.release))
-            return 0
         quarantines = list(crawl.ledger.records(QUARANTINES))
     for quarantine in sorted(quarantines, key=lambda each: -each.held):
         _show(quarantine, as_json=arguments.json)
@@ -77,29 +64,3 @@ def _show(quarantine: Quarantine, *, as_json: bool) -> None:
         print(f"  pages of this {'host' if kind == 'are spam' else 'pattern'} that {kind}:")
     for sample in quarantine.samples:
         print(f"    {printable(sample, 500)}")
-
-
-def _release(arguments: argparse.Namespace) -> int:
-    from gossamer.assembly.run import open_ledger
-
-    folder = CrawlFolder(Path(arguments.dir))
-    name = arguments.release
-    folder.require_crawl()
-    if folder.owner() is not None:
-        return tell(arguments.dir, ReleasePattern(name))
-    folder.lock()
-    try:
-        with closing(open_ledger(folder, is_readonly=False)) as ledger:
-            ended = release_quarantine(ledger, name)
-            ledger.commit()
-    finally:
-        folder.release()
-    if ended:
-        print(f"{released(ended)}, queued with the next run; 'gossamer resume {folder.path}' continues with them")
-    elif name == ALL_PATTERNS:
-        print(released(ended))
-    else:
-        raise UsageError(
-            f"{printable(name)}: no such pattern is in quarantine; 'gossamer traps {folder.path}' lists them"
-        )
-    return 0

@@ -44,8 +44,6 @@ class RegionRule(Struct, frozen=True):
 
 
 class Regions:
-    """The rules of one crawl."""
-
     def __init__(self, rules: Sequence[RegionRule], *, is_strict: bool = False) -> None:
         self.rules = tuple(rules)
         self.is_strict = is_strict  # if no live node has a label, its shards wait for one
@@ -67,7 +65,6 @@ class Regions:
 
     @property
     def has_countries(self) -> bool:
-        """Whether a rule names a country."""
         return bool(self._by_country)
 
     def label_of(self, domain: str, country: str = "") -> str:
@@ -105,7 +102,6 @@ class Regions:
         return min(numbers, default=None)
 
     def shard_of(self, domain: str, digest: int) -> int:
-        """Return the shard of a registrable domain, whose hash has 64 bits."""
         shards = self._ranges[self.label_of(domain)]
         return shards.start + (digest * len(shards) >> _HASH_BITS)
 
@@ -114,7 +110,6 @@ class Regions:
         return self._ranges[label]
 
     def label_of_shard(self, shard: int) -> str:
-        """Return the label of the domains in a shard."""
         return next(label for label, shards in self._ranges.items() if shard in shards)
 
 
@@ -124,5 +119,4 @@ def joined_labels(labels: Sequence[str]) -> str:
 
 
 def labels_in(text: str) -> frozenset[str]:
-    """Return the labels in such a text."""
     return frozenset(text.split(",")) - {""}

@@ -35,5 +35,4 @@ def is_pdf(media_type: str, content: bytes, url: str) -> bool:
 
 
 def _has_pdf_name(url: str) -> bool:
-    """Return whether the path of a URL ends in .pdf."""
     return url.partition("?")[0][-4:].lower() == ".pdf"

@@ -83,15 +83,15 @@ def _day(text: str) -> tuple[tuple[int, int, int], int] | None:
     if iso is not None:
         parts = iso.groups()
         return (int(parts[0]), int(parts[-2]), int(parts[-1])), iso.end()
-    for pattern, order in (
+    for pattern, task in (
         (_DAY_MONTH_YEAR, (3, 2, 1)),
         (_MONTH_DAY_YEAR, (3, 1, 2)),
         (_MONTH_DAY_TIME_YEAR, (3, 1, 2)),
     ):
         for found in pattern.finditer(text):
-            month = _MONTHS.get(found[order[1]].lower())
+            month = _MONTHS.get(found[task[1]].lower())
             if month is not None:
-                return (_full_year(found[order[0]]), month, int(found[order[2]])), found.end(order[2])
+                return (_full_year(found[task[0]]), month, int(found[task[2]])), found.end(task[2])
     numbers = _NUMBERS.search(text)
     if numbers is None:
         return None

@@ -39,8 +39,7 @@ class PlainBandTable:
         self._used = array("I", bytes(4 * SHARDS))
 
     def add(self, number: int, signature: bytes, /) -> None:
-        """Add a page."""
-        for shard, fingerprint in _places(signature):
+        for shard, fingerprint in _shards_and_fingerprints(signature):
             entry = fingerprint << 32 | (number + 1)
             found = self._pages(shard, fingerprint)
             if len(found) == MAX_EQUAL:
@@ -53,7 +52,6 @@ class PlainBandTable:
             self._used[shard] += 1
 
     def add_many(self, first: int, records: bytes, stride: int, /) -> None:
-        """Add pages with consecutive numbers; each record ends with a signature."""
         if stride < SIGNATURE_BYTES or len(records) % stride:
             raise ValueError("records of equal length, each ending with a signature, are added")
         for number, end in enumerate(range(stride, len(records) + 1, stride), first):
@@ -61,11 +59,10 @@ class PlainBandTable:
 
     def candidates(self, signature: bytes, /) -> list[int]:
         """Return the pages that share bands: those that share the most first, then by number."""
-        shared = Counter(number for place in _places(signature) for number, _ in self._pages(*place))
+        shared = Counter(number for band in _shards_and_fingerprints(signature) for number, _ in self._pages(*band))
         return sorted(shared, key=lambda number: (-shared[number], number))[:MAX_CANDIDATES]
 
     def size_in_bytes(self) -> int:
-        """Return the memory of all shards."""
         return sum(8 * len(entries) for entries in self._shards)
 
     def _pages(self, shard: int, fingerprint: int) -> list[tuple[int, int]]:
@@ -74,11 +71,11 @@ class PlainBandTable:
         found: list[tuple[int, int]] = []
         if not entries:
             return found
-        place = fingerprint * len(entries) >> 32
-        while (entry := entries[place]) and len(found) < MAX_EQUAL:
+        slot = fingerprint * len(entries) >> 32
+        while (entry := entries[slot]) and len(found) < MAX_EQUAL:
             if entry >> 32 == fingerprint:
-                found.append(((entry & 0xFFFFFFFF) - 1, place))
-            place = place + 1 if place + 1 < len(entries) else 0
+                found.append(((entry & 0xFFFFFFFF) - 1, slot))
+            slot = slot + 1 if slot + 1 < len(entries) else 0
         return found
 
     def _grow(self, shard: int) -> None:
@@ -96,7 +93,7 @@ def band_keys(signature: bytes) -> list[bytes]:
     return [xxh3_64_digest(signature[band * _BAND_BYTES : (band + 1) * _BAND_BYTES], band) for band in bands]
 
 
-def _places(signature: bytes) -> list[tuple[int, int]]:
+def _shards_and_fingerprints(signature: bytes) -> list[tuple[int, int]]:
     """Return shard and fingerprint of each band."""
     if len(signature) != SIGNATURE_BYTES:
         raise ValueError(f"a MinHash signature has {SIGNATURE_BYTES} bytes, not {len(signature)}")
@@ -107,10 +104,10 @@ def _places(signature: bytes) -> list[tuple[int, int]]:
 
 
 def _put(entries: array[int], entry: int) -> None:
-    place = (entry >> 32) * len(entries) >> 32
-    while entries[place]:
-        place = place + 1 if place + 1 < len(entries) else 0
-    entries[place] = entry
+    slot = (entry >> 32) * len(entries) >> 32
+    while entries[slot]:
+        slot = slot + 1 if slot + 1 < len(entries) else 0
+    entries[slot] = entry
 
 
 def band_table() -> Bands:

@@ -66,7 +66,6 @@ class MinHashIndex:
         self._candidates = table.candidates
 
     def nearest(self, signature: bytes, read: Read) -> Match | None:
-        """Return the page that a signature repeats, or None."""
         candidates = self._candidates(signature)
         if not candidates:
             return None
@@ -89,27 +88,25 @@ class SimHashIndex:
         self._signatures = array("Q")
         self._numbers = array("I")
         self._before = array("I")
-        self._newest = array("I", bytes(4 * self._BLOCKS << self._BLOCK_BITS))  # place + 1; 0: none
+        self._newest = array("I", bytes(4 * self._BLOCKS << self._BLOCK_BITS))  # entry + 1; 0: none
 
     def _heads(self, value: int) -> list[int]:
         mask = (1 << self._BLOCK_BITS) - 1
         return [block << self._BLOCK_BITS | value >> self._BLOCK_BITS * block & mask for block in range(self._BLOCKS)]
 
     def nearest(self, signature: bytes, read: Read) -> Match | None:
-        """Return the page that a signature repeats, or None."""
         value = int.from_bytes(signature, "little")
         best: tuple[int, int] | None = None
         for block, head in enumerate(self._heads(value)):
-            place = self._newest[head]
-            while place:
-                distance = (self._signatures[place - 1] ^ value).bit_count()
-                if distance <= MAX_DISTANCE and (best is None or (distance, place) < best):
-                    best = distance, place
-                place = self._before[self._BLOCKS * (place - 1) + block]
+            entry = self._newest[head]
+            while entry:
+                distance = (self._signatures[entry - 1] ^ value).bit_count()
+                if distance <= MAX_DISTANCE and (best is None or (distance, entry) < best):
+                    best = distance, entry
+                entry = self._before[self._BLOCKS * (entry - 1) + block]
         return Match(self._numbers[best[1] - 1], 1 - best[0] / BITS) if best is not None else None
 
     def add(self, number: int, signature: bytes) -> None:
-        """Add a page."""
         value = int.from_bytes(signature, "little")
         self._signatures.append(value)
         self._numbers.append(number)
@@ -118,12 +115,10 @@ class SimHashIndex:
             self._newest[head] = len(self._signatures)
 
     def add_many(self, first: int, records: bytes, stride: int) -> None:
-        """Add pages with consecutive numbers; each record ends with a signature."""
         for number, end in enumerate(range(stride, len(records) + 1, stride), first):
             self.add(number, records[end - self.signature_bytes : end])
 
     def size_in_bytes(self) -> int:
-        """Return the memory of all arrays."""
         arrays = (self._signatures, self._numbers, self._before, self._newest)
         return sum(len(values) * values.itemsize for values in arrays)
 
@@ -144,21 +139,18 @@ class NewestIndex:
         self.has_forgotten = False
 
     def nearest(self, signature: bytes, read: Read) -> Match | None:
-        """Return the page that a signature repeats, or None."""
         found = self._newer.nearest(signature, read)
         older = self._older.nearest(signature, read) if self._older is not None else None
         # Of equally similar pages the first, which is in the older index.
         return found if older is None or (found is not None and found.similarity > older.similarity) else older
 
     def add(self, number: int, signature: bytes) -> None:
-        """Add a page."""
         if self._in_newer >= self._max_in_one:
             self._turn()
         self._newer.add(number, signature)
         self._in_newer += 1
 
     def forget_older(self) -> None:
-        """Drop the older half."""
         self.has_forgotten |= self._older is not None
         self._older = None
 
@@ -167,7 +159,6 @@ class NewestIndex:
         self._older, self._newer, self._in_newer = self._newer, self._new_index(), 0
 
     def add_many(self, first: int, records: bytes, stride: int) -> None:
-        """Add pages with consecutive numbers; each record ends with a signature."""
         while records:
             if self._in_newer >= self._max_in_one:
                 self._turn()
@@ -178,10 +169,8 @@ class NewestIndex:
             records = records[count * stride :]
 
     def size_in_bytes(self) -> int:
-        """Return the memory used."""
         return self._newer.size_in_bytes() + (self._older.size_in_bytes() if self._older is not None else 0)
 
 
 def index_of(edition: str) -> NearIndex:
-    """Return an empty index for the signatures of an edition."""
     return SimHashIndex() if edition == SCHEMES[NearDup.SIMHASH].edition else MinHashIndex()

@@ -18,16 +18,12 @@ from gossamer.core.dedup.simhash import simhash
 
 
 class NearDup(StrEnum):
-    """How near duplicates are found."""
-
     OFF = "off"
     SIMHASH = "simhash"
     MINHASH = "minhash"
 
 
 class Scheme(Struct, frozen=True):
-    """A way to sign texts."""
-
     edition: str
     sign: Callable[[str | bytes], bytes]
 

@@ -27,13 +27,10 @@ def bands_of(signature: bytes) -> Sequence[bytes]:
 
 
 class NearPages(Struct):
-    """Pages by the bands of their signatures."""
-
     bands: dict[bytes, list[UrlId]] = field(default_factory=dict)
     signatures: dict[UrlId, bytes] = field(default_factory=dict)
 
     def ranked(self, page: UrlId, bands: Iterable[bytes]) -> list[UrlId]:
-        """Return the pages that share the most bands with one."""
         shared = Counter(other for band in bands for other in self.bands.get(band, ()) if other != page)
         return sorted(shared, key=lambda other: (-shared[other], other))[:MAX_COMPARED]
 

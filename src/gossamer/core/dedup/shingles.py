@@ -29,7 +29,6 @@ _word_hash = lru_cache(1 << 16)(xxh32_intdigest)
 
 
 def words_of(text: str | bytes) -> list[bytes]:
-    """Return the words of a text, in order."""
     part = text[:MAX_CHARS]
     return (part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")).lower().split()
 

@@ -14,11 +14,10 @@ from gossamer.model.records import HostRecord
 
 
 class Counts(Struct):
-    """The counts of one frontier."""
-
     queued: int = 0  # URLs in the ledger that are waiting or in flight
     pages: int = 0  # fetched successfully, over all runs
     pages_in_flight: int = 0
+    domains_left: int | None = None  # to be reached by the first pass, which ends then; None: no limit
     requisites: int = 0  # of what is queued
 
     def enqueue(self, record: HostRecord, count: int = 1) -> None:
@@ -38,7 +37,6 @@ class Counts(Struct):
         record.requisites += requisites
 
     def load(self, record: HostRecord) -> None:
-        """Count what is queued at a host of a shard that was taken."""
         self.queued += record.queued
         self.requisites += record.requisites
 
@@ -48,19 +46,17 @@ class Counts(Struct):
         self.requisites -= record.requisites
 
     def begin_page(self, host: HostSlot) -> None:
-        """Count an order for a page that goes out."""
         self.pages_in_flight += 1
         host.pages_in_flight += 1
         host.domain.pages_in_flight += 1
 
     def end_page(self, host: HostSlot) -> None:
-        """Count an order for a page that ended, whatever the outcome."""
+        """Count a task for a page that ended, whatever the outcome."""
         self.pages_in_flight -= 1
         host.pages_in_flight -= 1
         host.domain.pages_in_flight -= 1
 
     def add_page(self, host: HostSlot) -> None:
-        """Count a page that was fetched successfully."""
         self.pages += 1
         host.record.pages += 1
         host.domain.pages += 1
@@ -76,5 +72,10 @@ class Counts(Struct):
         self.pages -= count
 
     def is_page_limit_reached(self, limits: FrontierLimits) -> bool:
-        """Return whether fetched pages and those in flight reach the limit; those in flight may still fail."""
+        """Return whether fetched pages and those in flight reach the limit; those in flight may still fail.
+
+        Each page in flight may be the first one of a domain, so there are no more than domains are wanted.
+        """
+        if self.domains_left is not None and self.pages_in_flight >= self.domains_left > 0:
+            return True
         return limits.max_pages is not None and self.pages + self.pages_in_flight >= limits.max_pages

@@ -1,4 +1,4 @@
-"""What the frontier returns to its driver: I/O to do, and what follows from the end of an order."""
+"""What the frontier returns to its driver: I/O to do, and what follows from the end of a task."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class Postponed(Struct, frozen=True):
 
 
 class Effects(Struct):
-    """What follows from the end of an order, for the driver to record."""
+    """What follows from the end of a task, for the driver to record."""
 
-    url: QueuedUrl | None = None  # the URL that the order was for; None for robots.txt
+    url: QueuedUrl | None = None  # the URL that the task was for; None for robots.txt
     state: UrlState | None = None  # DONE or DEAD; QUEUED if it will be tried again
     retry: QueuedUrl | None = None
-    hosts: list[HostRecord] = []  # changed by it: the order's host first
+    hosts: list[HostRecord] = []  # changed by it: the task's host first
     is_page: bool = False
     domain_pages: int = 0  # of the host's domain, including this one; 0 if it is no page
     is_lost_page: bool = False  # it was a page at its last visit, and is none any more

@@ -1,13 +1,13 @@
 """Which URL to fetch next, and when.
 
-Facts go in (URLs found, names resolved, orders ended), decisions come out. It does no I/O: `take_commands` returns
+Facts go in (URLs found, names resolved, tasks ended), decisions come out. It does no I/O: `take_commands` returns
 the I/O to do, and the driver does it before the next call. No method reads a clock: `now` is passed in. Queued
 URLs are in the ledger; a host has only the head of its queue in memory, and a host that has nothing to do leaves
-memory entirely. `next_order` costs O(log hosts).
+memory entirely. `next_task` costs O(log hosts).
 
-The parts: `host_table` (hosts in memory and their state), `workbench` (whose turn is it), `outstanding` (orders that
-are out), `page_end` and `robots_requests` (what follows when one ends), `order_maker` (what a host may be asked),
-`queue_removal` (what leaves a queue unfetched), `arrival` (pace), `counts`, and `frontier_view` for readers.
+The parts: `host_table` (hosts in memory and their state), `workbench` (whose turn is it), `outstanding` (tasks that
+are out), `task_end` and `robots/requests` (what follows when one ends), `task_maker` (what a host may be asked),
+`queue_removal` (what leaves a queue unfetched), `arrival` (pace), `counts`, and `view` for readers.
 
 A name look-up uses one of the connections, as a fetch does, so that a crawl with one connection makes the same
 sequence of requests every time.
@@ -20,27 +20,27 @@ from heapq import heapify, heappush
 
 from gossamer.core.frontier.counts import Counts
 from gossamer.core.frontier.effects import Command, Denied, Effects, SwapIn
-from gossamer.core.frontier.fetch_end import count_fetch, set_pace
 from gossamer.core.frontier.host_table import HostTable
 from gossamer.core.frontier.limits import FrontierLimits
-from gossamer.core.frontier.order_maker import OrderMaker
-from gossamer.core.frontier.outstanding import Outstanding, OutstandingOrder
-from gossamer.core.frontier.page_end import PageEnd
+from gossamer.core.frontier.outstanding import Again, Outstanding, OutstandingTask
 from gossamer.core.frontier.priority import Ordering
 from gossamer.core.frontier.queue_removal import QueueRemoval
+from gossamer.core.frontier.task_end import PageEnd, count_fetch, has_answered, set_pace
+from gossamer.core.frontier.task_maker import TaskMaker
 from gossamer.core.frontier.view import FrontierView
 from gossamer.core.frontier.visits import Visits
 from gossamer.core.frontier.workbench import HostSlot, HostState, OriginRules
 from gossamer.core.links.introductions import Introductions
-from gossamer.core.politeness.address_crowds import CROWDED, AddressCrowds
+from gossamer.core.politeness import gates
+from gossamer.core.politeness.address_crowds import CROWDED
 from gossamer.core.politeness.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
 from gossamer.core.politeness.pace import Pace, PaceRule
 from gossamer.core.politeness.shared_addresses import SharedAddresses
 from gossamer.core.robots import answers
 from gossamer.core.robots.cache import RobotsCache
-from gossamer.core.robots.requests import RobotsRequests, first_wait_s, unpark_for
+from gossamer.core.robots.requests import RobotsRequests, first_wait_s, lacks_https_for, unpark_for
 from gossamer.core.url.identity import shard_of
-from gossamer.model.records import DomainRecord, HostRecord, Order, Outcome, QueuedUrl, Result
+from gossamer.model.records import DomainRecord, FetchTask, HostRecord, Outcome, QueuedUrl, Result
 
 MAX_DENIED = 64  # URLs in a row, then the driver records them: each takes up to 1 ms
 MAX_ASIDE_S = 86_400.0
@@ -53,6 +53,9 @@ _BLOCKED = HostState.BLOCKED
 _WAITING = HostState.WAITING
 _WORKER_LOST = Outcome.WORKER_LOST
 _IN_LINE = (_READY, _WAITING)
+_NOT_AGAIN = Again.NO
+_UNREACHED = frozenset({Outcome.CONNECT_FAILED, Outcome.CONNECT_TIMEOUT})
+_OUT_OF_TIME = frozenset({Outcome.TIMEOUT, Outcome.CONNECT_TIMEOUT})
 
 
 class Frontier:
@@ -64,12 +67,12 @@ class Frontier:
         self.counts = Counts(0, 0, 0)
         self._table = HostTable(limits, ordering)
         self._outstanding = Outstanding()
-        self._crowds = AddressCrowds(limits)
+        self._crowds = self._table.bench.gates.crowds
         self.addresses = SharedAddresses(self._table, limits)
-        self.introductions = Introductions(limits, self._table.bench.gates.slow)
+        self.introductions = Introductions(limits, self._table.bench.gates.crowding)
         self._robots = RobotsRequests(self._table, limits, self.counts, pace, token)
         self.visits = Visits(self._table, limits, self.counts)
-        self._maker = OrderMaker(
+        self._maker = TaskMaker(
             self._table, self._outstanding, limits, self.counts, cache=self._robots.cache, visits=self.visits
         )
         self._page_end = PageEnd(self._table, limits, self.counts)
@@ -121,15 +124,15 @@ class Frontier:
             self._all_asked_at = now
 
     def drain(self, shards: Collection[int]) -> None:
-        """Make no more orders for hosts of these shards, which are about to be released."""
+        """Make no more tasks for hosts of these shards, which are about to be released."""
         self._draining.update(shards)
 
     def busy_shards(self) -> set[int]:
-        """Return the shards of the hosts that have orders out."""
+        """Return the shards of the hosts that have tasks out."""
         return self._outstanding.shards()
 
     def release(self, shards: Collection[int], now: float) -> None:
-        """Forget the hosts of shards that have another owner from now on. None of their orders may be out."""
+        """Forget the hosts of shards that have another owner from now on. None of their tasks may be out."""
         self._draining.difference_update(shards)
         for host in self._table.of_shards(shards):
             self._robots.give_up(host, Outcome.CONNECT_FAILED, now)
@@ -142,7 +145,6 @@ class Frontier:
     # -- facts ---------------------------------------------------------------------------------
 
     def has_host(self, host: str) -> bool:
-        """Return whether a host is in memory."""
         return host in self._hosts
 
     def has_room(self) -> bool:
@@ -150,7 +152,6 @@ class Frontier:
         return self._table.has_room()
 
     def record_of(self, host: str) -> HostRecord | None:
-        """Return the live record of a host in memory."""
         slot = self._hosts.get(host)
         return None if slot is None else slot.record
 
@@ -160,6 +161,8 @@ class Frontier:
             return
         host = self._table.enter(record, domain, self.pace.connections(record.name))
         host.origins = robots
+        if record.addresses:
+            self._crowds.record_tenant(record.addresses[0], record.domain)
         self._robots.apply_rules(host)
         renew_promises(host, self._all_asked_at, now)
         self._robots.hand_over(host)
@@ -168,6 +171,7 @@ class Frontier:
     def set_swapped_out(self, hosts: int, next_at: float) -> None:
         """Set how many hosts are swapped out and when the first is due; the ledger counts them."""
         self._swapped_out_hosts = hosts
+        self._bench.gates.has_swapped_out = hosts > 0
         self._next_swap_in_at = next_at
         self._is_swapping_in = False
 
@@ -233,25 +237,39 @@ class Frontier:
         self, host_name: str, addresses: tuple[str, ...], expires_at: float, now: float
     ) -> HostRecord | None:
         """Accept the answer to `Resolve`; return the host if it has to wait because its address has very many."""
-        host = self._resolved(host_name)
+        host = self._resolved(host_name, now)
         if host is None:
             return None
         record = host.record
-        parked = None
-        if addresses and not record.addresses and not record.fetches:
-            contact_at = self._crowds.first_contact_at(addresses[0], now)
-            if contact_at > now:
-                parked = record
-                record.parked_until = max(record.parked_until, contact_at)
-                record.park_reason = f"{CROWDED}: {addresses[0]} has more than {self._limits.max_hosts_per_address}"
+        is_new = not record.addresses and not record.fetches
+        if has_answered(record) and record.addresses[:1] and record.addresses[0] in addresses:
+            # One that has answered comes first, whatever the order of the answer.
+            first = record.addresses[0]
+            addresses = (first, *(each for each in addresses if each != first))
+        host.failed_addresses = 0
         record.addresses = addresses
         record.addresses_until = expires_at
+        is_parked = self._join_address(record, now, is_new=is_new)
         self._reschedule(host, now)
-        return parked
+        return record if is_parked else None
+
+    def _join_address(self, record: HostRecord, now: float, *, is_new: bool) -> bool:
+        """Record which address a host is at; return whether it has to wait, as a new host at a crowded one."""
+        if not record.addresses:
+            return False
+        address = record.addresses[0]
+        if not is_new:
+            self._crowds.record_tenant(address, record.domain)
+            return False
+        contact_at = self._crowds.first_contact_at(address, record.domain, now)
+        if contact_at > now:
+            record.parked_until = max(record.parked_until, contact_at)
+            record.park_reason = f"{CROWDED}: {address} has more than {self._limits.max_hosts_per_address}"
+        return contact_at > now
 
     def fail_address(self, host_name: str, outcome: Outcome, error: str, now: float) -> HostRecord | None:
         """Accept the answer to `Resolve` if there is no usable address; return the host if it is still in memory."""
-        host = self._resolved(host_name)
+        host = self._resolved(host_name, now)
         if host is None:
             return None
         record = host.record
@@ -268,22 +286,24 @@ class Frontier:
         self._reschedule(host, now)
         return record
 
-    def _resolved(self, host_name: str) -> HostSlot | None:
+    def _resolved(self, host_name: str, now: float) -> HostSlot | None:
         self._outstanding.end_lookup(host_name)
+        for other in self._bench.end_lookup(host_name):
+            self._reschedule(other, now)
         host = self._hosts.get(host_name)
         if host is not None:
             host.is_resolving = False
         return host
 
-    def mark_sent(self, order_id: int, sent_at: float, now: float) -> None:
-        """Record that an order's request is on the wire (only for orders that ask for it)."""
-        out = self._outstanding.get(order_id)
+    def mark_sent(self, task_id: int, sent_at: float, now: float) -> None:
+        """Record that a task's request is on the wire (only for tasks that ask for it)."""
+        out = self._outstanding.get(task_id)
         if out is None:
             return
         host = out.host
-        if host.unsent == order_id:
+        if host.unsent == task_id:
             host.unsent = 0
-        arrived = max(out.order.ordered_at, sent_at) + MAX_TRANSIT_S
+        arrived = max(out.task.issued_at, sent_at) + MAX_TRANSIT_S
         if self._limits.has_gate_delay:
             self._delay_gates(out, arrived)
         out.next_at_before = host.record.next_at
@@ -291,34 +311,37 @@ class Frontier:
         out.next_at_held = host.record.next_at
         self._reschedule(host, now)
 
-    def _delay_gates(self, out: OutstandingOrder, arrived: float) -> None:
+    def _delay_gates(self, out: OutstandingTask, arrived: float) -> None:
         is_first_report = not out.is_sent
         out.is_sent = True
-        self._bench.gates.record_arrival(out.host, out.order.addresses[0], arrived, is_first_report=is_first_report)
+        self._bench.gates.record_arrival(out.host, out.task.addresses[0], arrived, is_first_report=is_first_report)
 
     def complete(self, result: Result, now: float) -> Effects:
-        """Record that an order has ended; return what follows from it."""
-        out = self._outstanding.remove(result.order_id)
+        """Record that a task has ended; return what follows from it."""
+        out = self._outstanding.remove(result.task_id)
         host = out.host
-        order = out.order
+        task = out.task
         record = host.record
         # It is unknown what a worker that died sent last: the request counts as sent now.
         is_lost = result.outcome is _WORKER_LOST
-        asked_at = now if is_lost else max(order.ordered_at, arrived_at(result, record.best_latency_s))
+        asked_at = now if is_lost else max(task.issued_at, arrived_at(result, record.best_latency_s))
         if self._limits.has_gate_delay:
             self._delay_gates(out, asked_at)
-        freed = self._bench.vacate(host, order.addresses[0])
-        if host.unsent == order.id:
+        freed = self._bench.vacate(host, task.addresses[0], is_slow=out.is_slow)
+        if host.unsent == task.id:
             host.unsent = 0
         parked_before = record.parked_until
-        count_fetch(record, result, now, is_robots=out.robots is not None)
-        if record.fetches == 1 and result.status and (out.url or host.head):
+        again = self._is_made_again(out, result, now)
+        is_first_answer = bool(result.status) and not has_answered(record)
+        lacks_https = out.robots is not None and not again and lacks_https_for(host, out.robots, result)
+        count_fetch(out, result, now, again=again, lacks_https=lacks_https)
+        if is_first_answer and (out.url or host.head):
             self.introductions.count_answer(out.url or host.head[0][3])
         effects = Effects(hosts=[record])
         if out.robots is not None:
-            self._robots.end(host, out.robots, result, effects, now)
+            self._robots.end(host, out.robots, result, effects, now, again=again)
         elif out.url is not None:
-            self._page_end.apply(host, out.url, result, effects, now)
+            self._page_end.apply(host, out.url, result, effects, now, again=again)
         if record.parked_until > parked_before and record.parked_until > now:
             effects.parked_s = record.parked_until - now
         set_pace(out, asked_at)
@@ -330,9 +353,33 @@ class Frontier:
             self._reschedule(other, now)
         return effects
 
+    def _is_made_again(self, out: OutstandingTask, result: Result, now: float) -> Again:
+        """Record for how long a request had its connection; return whether it is made again."""
+        host = out.host
+        record = host.record
+        if result.outcome is _WORKER_LOST:
+            return _NOT_AGAIN
+        held_s = now - out.task.issued_at
+        if out.task.limit_s and result.outcome in _OUT_OF_TIME and held_s >= out.task.limit_s:
+            gates.record_held(host, max(held_s, 2 * gates.SLOW_S))
+            return Again.WITH_TIME
+        gates.record_held(host, held_s)
+        if result.outcome not in _UNREACHED:
+            host.failed_addresses = 0
+            return _NOT_AGAIN
+        if out.task.addresses[0] != record.addresses[0]:
+            return Again.ELSEWHERE  # another request has found that before
+        host.failed_addresses += 1
+        if host.failed_addresses >= len(record.addresses):
+            host.failed_addresses = 0
+            return _NOT_AGAIN
+        record.addresses = (*record.addresses[1:], record.addresses[0])
+        self._join_address(record, now, is_new=not has_answered(record))
+        return Again.ELSEWHERE
+
     # -- decisions -------------------------------------------------------------------------------
 
-    def next_order(self, now: float, *, beyond_limits: bool = False) -> Order | None:
+    def next_task(self, now: float, *, beyond_limits: bool = False) -> FetchTask | None:
         """Return the request to make now, or None. Call `take_commands` before, and again after None.
 
         With `beyond_limits` only what does not count against the limit on pages: requisites, and known URLs.
@@ -345,9 +392,9 @@ class Frontier:
         if requisites:
             self._table.recall_watched(now)
         if (requisites or self.visits.hosts) and self._has_beyond_limits(beyond_limits):
-            order = self._maker.order_beyond_limits(self._draining, now)
-            if order is not None or self._table.commands:
-                return order
+            task = self._maker.task_beyond_limits(self._draining, now)
+            if task is not None or self._table.commands:
+                return task
         if beyond_limits:
             return None
         while outstanding.count < limits.connections and not self.counts.is_page_limit_reached(limits):
@@ -358,9 +405,9 @@ class Frontier:
                 return None
             if self._draining and shard_of(ready.id) in self._draining:
                 continue  # it has had its last turn here
-            order = self._maker.order_for(ready, now)
-            if order is not None:
-                return order
+            task = self._maker.task_for(ready, now)
+            if task is not None:
+                return task
             if self._table.commands or self._can_swap_in(now):
                 # A host must not lose its turn because its queue is read, or because the room that another has just
                 # left is not filled yet: the driver does it, then calls again.
@@ -368,7 +415,7 @@ class Frontier:
         return None
 
     def _has_beyond_limits(self, is_asked: bool) -> bool:
-        """Return whether there is something that no limit of pages concerns, and it is its turn."""
+        """Return whether it is the turn of something that page limits do not apply to."""
         is_wanted = self.counts.requisites > 0 if is_asked else self.visits.are_wanted
         return is_wanted and self._outstanding.count < self._limits.connections
 
@@ -377,18 +424,18 @@ class Frontier:
         """Requests out and names being looked up."""
         return self._outstanding.count
 
-    def adopt(self, url: QueuedUrl, now: float) -> Order | None:
-        """Make an order for a URL whose answer was already received: read back from the archive after a crash."""
+    def adopt(self, url: QueuedUrl, now: float) -> FetchTask | None:
+        """Make a task for a URL whose answer was already received: read back from the archive after a crash."""
         host = self._hosts.get(url.host)
         if host is None or url.id in host.out:
             return None
         host.head = [entry for entry in host.head if entry[2] != url.id]
         heapify(host.head)
         self.visits.remove(host, url.id)
-        return self._maker.order_page(host, url, now)
+        return self._maker.task_page(host, url, now)
 
     def next_wakeup(self) -> float | None:
-        """Return when `next_order` can next succeed without a new fact, or None."""
+        """Return when `next_task` can next succeed without a new fact, or None."""
         due = self._bench.next_due()
         if self.counts.requisites and (watched := self._table.next_watched()) is not None:
             due = watched if due is None else min(due, watched)

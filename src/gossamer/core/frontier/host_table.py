@@ -19,7 +19,7 @@ from gossamer.core.frontier.priority import Ordering
 from gossamer.core.frontier.workbench import BEFORE_ALL, DomainSlot, HostSlot, HostState, Workbench
 from gossamer.core.url.forms import origin_of
 from gossamer.core.url.identity import host_id, shard_of
-from gossamer.model.records import DomainRecord, HostRecord, OrderKind
+from gossamer.model.records import DomainRecord, FetchKind, HostRecord
 
 HEAD_URLS = 256
 MIN_HEAD_URLS = 4
@@ -33,8 +33,6 @@ _WAITING = HostState.WAITING
 
 
 class HostTable:
-    """The hosts in memory, by name."""
-
     def __init__(self, limits: FrontierLimits, ordering: Ordering) -> None:
         self._limits = self.limits = limits
         self._ordering = ordering
@@ -53,6 +51,7 @@ class HostTable:
             slot = self._domains[record.domain] = DomainSlot(record.domain, domain.pages)
             slot.next_at = self.bench.gates.domain_next_at(record.domain)
         host = HostSlot(record, host_id(record.name), slot, connections=connections)
+        self.bench.gates.domains_at_work += slot.idle == len(slot.hosts)
         slot.hosts.append(host)
         slot.rank = record.rank
         host.lane = self._ordering.lane(record.rank)
@@ -94,7 +93,7 @@ class HostTable:
         if self.hosts.get(host.name) is not host:
             return  # it has left memory since
         if host.state is _IDLE:
-            self.idle.pop(host.name, None)
+            self._end_idle(host)
         state = self._state_of(host, now)
         if isinstance(state, float):
             if self._may_swap_out(host, state, now):
@@ -243,9 +242,17 @@ class HostTable:
 
     def _add_idle(self, host: HostSlot) -> None:
         self.idle[host.name] = host
+        host.domain.idle += 1
+        self.bench.gates.domains_at_work -= host.domain.idle == len(host.domain.hosts)
         if len(self.idle) > self._limits.max_idle_hosts:
-            _, oldest = self.idle.popitem(last=False)
+            oldest = next(iter(self.idle.values()))
+            self._end_idle(oldest)
             self._drop(oldest)
+
+    def _end_idle(self, host: HostSlot) -> None:
+        if self.idle.pop(host.name, None) is not None:
+            self.bench.gates.domains_at_work += host.domain.idle == len(host.domain.hosts)
+            host.domain.idle -= 1
 
     def _add_exhausted(self, host: HostSlot) -> None:
         """Retain a host whose budget is used up as long as a page that counts against it may fail."""
@@ -256,14 +263,13 @@ class HostTable:
             host.domain.exhausted[host.name] = host
 
     def of_shards(self, shards: Collection[int]) -> list[HostSlot]:
-        """Return the hosts of shards that are in memory."""
         return [host for host in self.hosts.values() if shard_of(host.id) in shards]
 
     def release(self, host: HostSlot) -> None:
-        """Remove a host whose shard has another owner from now on. None of its orders may be out."""
+        """Remove a host whose shard has another owner from now on. None of its tasks may be out."""
         if host.in_flight:
-            raise RuntimeError(f"{host.name}: released with {host.in_flight} orders out")
-        self.idle.pop(host.name, None)
+            raise RuntimeError(f"{host.name}: released with {host.in_flight} tasks out")
+        self._end_idle(host)
         for line in self.bench.gates.lines_of(host):
             line.remove(host)
         self._drop(host)
@@ -273,6 +279,7 @@ class HostTable:
         del self.hosts[host.name]
         host.domain.exhausted.pop(host.name, None)
         host.domain.hosts.remove(host)
+        self.bench.gates.domains_at_work -= host.domain.idle == len(host.domain.hosts)
         if not host.domain.hosts:
             del self._domains[host.domain.name]
 
@@ -283,4 +290,4 @@ def _has_requisite_within(host: HostSlot, until: float) -> bool:
         return False  # one that is busy waits for robots.txt at another host
     if host.is_requisite_next or (not host.head and host.horizon is not None):
         return True
-    return any(at <= until and url.kind is OrderKind.REQUISITE for at, _, _, url in host.deferred)
+    return any(at <= until and url.kind is FetchKind.REQUISITE for at, _, _, url in host.deferred)

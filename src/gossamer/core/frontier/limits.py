@@ -10,6 +10,8 @@ import math
 
 from msgspec import Struct
 
+from gossamer.core.politeness.retry import DEFAULT_RETRIES
+
 BUDGET_SPREAD = 4.0  # a domain of rank 1 has this many times the budget, one of rank 0 this part of it
 
 
@@ -28,10 +30,12 @@ class FrontierLimits(Struct):
     scales_domain_budget: bool = False  # by the rank of the domain
     address_connections: int = 20
     domain_connections: int = 0
+    domain_share: float = 0.75  # of all connections, and of those at a shared address: see `gates`. 1: no limit
     max_hosts_per_address: int = 1000  # contacted at once; further ones wait: see `address_crowds`. 0: no limit
     address_delay_s: float = 0.0
     domain_delay_s: float = 0.0
     retry_wait_s: float = 2.0
+    retries: int = DEFAULT_RETRIES  # of a URL after a failed request; of a time-out, one at most
     max_depth: int = 10
     max_hosts_in_memory: int = 50_000
     max_urls_in_memory: int = 400_000
@@ -44,6 +48,7 @@ class FrontierLimits(Struct):
     # Derived, as fields: read several times per page, and a property takes three times as long.
     has_budgets: bool = False  # whether hosts or domains have a budget of pages
     has_gate_delay: bool = False  # whether requests to one address or domain must keep a distance
+    share_of_free: float = 3.0  # how many times what is free a domain may have
 
     def __post_init__(self) -> None:
         self.derive()
@@ -62,3 +67,4 @@ class FrontierLimits(Struct):
         """Bring the derived fields up to date after a change."""
         self.has_budgets = self.max_pages_per_host is not None or self.max_pages_per_domain is not None
         self.has_gate_delay = bool(self.address_delay_s or self.domain_delay_s)
+        self.share_of_free = self.domain_share / (1 - self.domain_share) if self.domain_share < 1 else math.inf

@@ -27,8 +27,6 @@ _LATE_EXTENSIONS = DEMOTED_EXTENSIONS | SKIPPED_EXTENSIONS
 
 
 class QueueOrder(StrEnum):
-    """The orders to choose from."""
-
     BREADTH = "breadth"
     SCORE = "score"
     RANDOM = "random"
@@ -95,8 +93,9 @@ def _arrival_standing(_domain_pages: int, priority: int, seq: int) -> Standing:
 def ordering(name: QueueOrder, seed: int = 0) -> Ordering:
     """Return the order of that name; `seed` decides the random one."""
 
-    def priority_by_chance(url: str, url_id: UrlId, _depth: int) -> int:
-        return (xxh3_64_intdigest(url_id, seed) >> 40) + _demotion(url)
+    def priority_by_chance(url: str, _url_id: UrlId, _depth: int) -> int:
+        # Not of the id, which is another in every crawl. Only who owns the host may want another order.
+        return (xxh3_64_intdigest(url.encode(), seed) >> 40) + _demotion(url)
 
     orders: Mapping[QueueOrder, Ordering] = {
         QueueOrder.BREADTH: Ordering(_priority_by_depth, _breadth_standing),

@@ -34,7 +34,6 @@ class QueueTails:
             self._raised.add(host)
 
     def latest(self) -> Tail:
-        """Return the latest bound of all hosts."""
         for host in self._raised:
             priority, seq = self._bounds[host]
             heappush(self._heap, (-priority, -seq, host))
@@ -55,7 +54,6 @@ class QueueTails:
         return host
 
     def forget(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         self._bounds = {host: tail for host, tail in self._bounds.items() if shard_of(host_id(host)) not in shards}
         self._raised &= self._bounds.keys()
         self._heap = [entry for entry in self._heap if entry[2] in self._bounds]

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from gossamer.core.frontier.host_table import HostTable
 from gossamer.core.frontier.workbench import HostSlot, HostState
 from gossamer.core.links.requisite import queued_pages
+from gossamer.core.robots.requests import first_wait_s, is_banned
 from gossamer.model.records import HostRecord
 
 
-class FrontierView:
-    """The hosts in memory."""
+class HostAhead(Struct, gc=False):
+    """What is queued at a host, and how long it takes."""
 
+    urls: int = 0
+    interval_s: float = 0.0  # between two requests
+    wait_s: float = 0.0  # before the first
+    more_requests: int = 0  # than one for each URL
+    retries: int = 0  # URLs that wait to be tried again
+    last_s: float = 0.0  # until the last attempt at these, if each of them fails
+
+
+class FrontierView:
     def __init__(self, table: HostTable) -> None:
         self._table = table
 
     def host(self, name: str) -> HostSlot | None:
-        """Return a host if it is in memory."""
         return self._table.hosts.get(name)
+
+    def waits_for(self, host: HostSlot) -> str:
+        """Return what a host in line at a gate waits for, in words; empty if it waits for nothing."""
+        return self._table.bench.gates.described_wait(host) if host.state is HostState.BLOCKED else ""
 
     @property
     def has_dropped_exhausted(self) -> bool:
@@ -29,29 +44,68 @@ class FrontierView:
         """Return the hosts in memory; the list does not change."""
         return list(self._table.hosts.values())
 
-    def ahead(self, host: HostSlot, now: float) -> tuple[int, float, float]:
-        """Return how many requests to a host are to be expected, the time between two of them, and before the first."""
+    def ahead(self, host: HostSlot, now: float) -> HostAhead:
+        """Return what is to be expected of a host: its URLs that will be fetched, and when."""
         record = host.record
+        if record.is_blocked or record.is_dead or not record.queued:
+            return HostAhead()
+        ahead = HostAhead(record.queued, interval_s=max(host.delay_s(), record.latency_s / host.connections))
+        ahead.wait_s = max(0.0, record.next_at - now, record.parked_until - now)
+        if not host.origins:
+            ahead.more_requests = 1  # robots.txt
+        if host.deferred:
+            self._add_retries(host, ahead, now)
+        return ahead
+
+    def _add_retries(self, host: HostSlot, ahead: HostAhead, now: float) -> None:
+        """Add what follows from URLs that wait to be tried again: most that failed once fail at every attempt."""
         limits = self._table.limits
-        if record.is_blocked or record.is_dead:
-            return 0, 0.0, 0.0
-        requests = record.queued
-        if limits.max_pages_per_host is not None:
-            requests = min(requests, limits.max_pages_per_host - record.pages)
-        budget = limits.domain_budget(host.domain.rank)
-        if budget is not None:
-            requests = min(requests, budget - host.domain.pages)
-        if requests > 0 and not host.origins:
-            requests += 1  # robots.txt
-        interval_s = max(host.delay_s(), record.latency_s / host.connections)
-        return max(0, requests), interval_s, max(0.0, record.next_at - now, record.parked_until - now)
+        first_s = first_wait_s(host, limits)
+        for at, _, _, url in host.deferred:
+            if url.attempt and not is_banned(host, url.url, now):
+                ahead.retries += 1
+                ahead.more_requests += max(0, limits.retries - url.attempt)
+                further_s = sum(first_s * 4.0**failures for failures in range(url.attempt, min(limits.retries, 10)))
+                ahead.last_s = max(ahead.last_s, at - now + further_s)
+        if not host.head and host.horizon is None and not host.in_flight:
+            ahead.wait_s = max(ahead.wait_s, host.deferred[0][0] - now)
+
+    def next_retry(self, host: HostSlot) -> tuple[float, str] | None:
+        """Return when the first URL of a host is tried again, and which; None if none waits for that."""
+        return min(((at, url.url) for at, _, _, url in host.deferred if url.attempt), default=None)
+
+    def budget_left(self, host: HostSlot) -> int | None:
+        """Return how many pages of a host its own budget allows; None: any number."""
+        per_host = self._table.limits.max_pages_per_host
+        return None if per_host is None else max(0, per_host - host.record.pages)
+
+    def domain_budget_left(self, host: HostSlot) -> int | None:
+        """Return how many pages of a host's domain the budget of that allows; None: any number."""
+        budget = self._table.limits.domain_budget(host.domain.rank)
+        return None if budget is None else max(0, budget - host.domain.pages)
+
+    def over_budget_urls(self) -> int:
+        """Return how many URLs at hosts in memory their budgets do not allow, if all are pages. One pass over them."""
+        of_domains: dict[str, int] = {}
+        over = 0
+        for host in self._table.hosts.values():
+            record = host.record
+            if record.is_blocked or record.is_dead or not record.queued:
+                continue
+            own = self.budget_left(host)
+            urls = record.queued if own is None else min(record.queued, own)
+            of_domain = self.domain_budget_left(host)
+            if of_domain is not None:
+                left = of_domains.setdefault(host.domain.name, of_domain)
+                urls = min(urls, left)
+                of_domains[host.domain.name] = left - urls
+            over += record.queued - max(urls, min(record.queued, record.requisites))
+        return over
 
     def records(self) -> Iterator[HostRecord]:
-        """Return the record of every host in memory."""
         return (host.record for host in self._table.hosts.values())
 
     def host_states(self) -> dict[str, int]:
-        """Return how many hosts are in each state."""
         return {state.name.lower(): self._table.bench.count[state] for state in HostState}
 
     def parked_urls(self, now: float, max_wait_s: float) -> int:

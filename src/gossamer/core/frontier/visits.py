@@ -82,7 +82,7 @@ class Visits:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether the next order should be for a known URL: it is their turn, or no more new pages are wanted."""
+        """Whether the next task should be for a known URL: it is their turn, or no more new pages are wanted."""
         return self.shares.is_known_turn or self._counts.is_page_limit_reached(self._limits)
 
     def ready(self, now: float) -> Iterator[HostSlot]:
@@ -101,4 +101,4 @@ class Visits:
                 yield host
             else:
                 bench.move(host, _BLOCKED)
-                gate.blocked.append(host)
+                bench.gates.stand_in_line(host, gate)

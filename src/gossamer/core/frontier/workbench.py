@@ -7,9 +7,9 @@ A host in memory is in exactly one state:
 | IDLE             | it has no work                                             | a URL is found, or it leaves memory  |
 | WAITING          | its delay, a retry or a park is not over                   | the time comes: entry in `_due`      |
 | READY            | it may be contacted now                                    | its turn comes: entry in a lane      |
-| BUSY             | as many orders are out as it may have; or its address, its | an order ends, or the answer comes   |
+| BUSY             | as many tasks are out as it may have; or its address, its | a task ends, or the answer comes   |
 |                  | robots.txt or the head of its queue is awaited             |                                      |
-| BLOCKED          | its address or domain has no room                          | its gate opens: it waits in line     |
+| BLOCKED          | its address, its domain or its share has no room           | its gate opens: it waits in line     |
 | BUDGET_EXHAUSTED | its page budget is used up, or the operator blocked it     | a page counted against it fails      |
 
 `HostTable.reschedule` decides the state from the host's facts; the workbench only stores hosts by state.
@@ -30,9 +30,12 @@ from msgspec import Struct, field
 from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.frontier.priority import DEMOTION, Ordering, Standing
 from gossamer.core.politeness.gates import Gates
+from gossamer.core.politeness.lines import Line
 from gossamer.core.politeness.pace import delay_in_force_s
 from gossamer.core.robots.rules import RobotsRules
-from gossamer.model.records import AVERAGE_RANK, HostId, HostRecord, OrderKind, QueuedUrl, QueuePosition, UrlId
+from gossamer.core.url.domains import registrable_domain
+from gossamer.core.url.forms import host_of
+from gossamer.model.records import AVERAGE_RANK, FetchKind, HostId, HostRecord, QueuedUrl, QueuePosition, UrlId
 
 # Priority, seq, id: unique, so that the URL itself is never compared.
 HeadEntry: TypeAlias = tuple[int, int, UrlId, QueuedUrl]
@@ -40,7 +43,7 @@ DeferredEntry: TypeAlias = tuple[float, int, UrlId, QueuedUrl]  # not before, th
 VisitEntry: TypeAlias = tuple[float, UrlId, QueuedUrl]  # when it was due
 
 
-_REQUISITE = OrderKind.REQUISITE
+_REQUISITE = FetchKind.REQUISITE
 _BEFORE_PAGES = 1 << 62  # less than the number of any arrival
 BEFORE_ALL: QueuePosition = (-(1 << 62), 0, b"")  # a horizon before everything that is queued
 
@@ -68,12 +71,14 @@ class DomainSlot(Struct):
     hosts: list[HostSlot] = field(default_factory=list)  # in memory
     in_flight: int = 0
     pages_in_flight: int = 0
-    blocked: deque[HostSlot] = field(default_factory=deque)
+    blocked: Line = field(default_factory=Line)
     exhausted: dict[str, HostSlot] = field(default_factory=dict)  # hosts whose budget is used up, by name
     next_at: float = 0.0
     unsent: int = 0
     is_timed: bool = False
     rank: float = AVERAGE_RANK
+    idle: int = 0  # of the hosts in memory
+    held_s: float = 0.0  # for how long its requests have a connection, on average
 
 
 class OriginRules(Struct):
@@ -116,10 +121,11 @@ class HostSlot(Struct, eq=False):
     visits: list[VisitEntry] = field(default_factory=list)  # known URLs that are due again, a heap
     is_listed: bool = False  # among `Workbench.beyond_limits`
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
+    turns_owed: int = 0  # to its own URLs, before the next robots.txt request for a host of another domain
     origins: dict[str, OriginRules] = field(default_factory=dict)
     in_flight: int = 0
     pages_in_flight: int = 0
-    unsent: int = 0  # the order that may not be on the wire yet; 0: none
+    unsent: int = 0  # the task that may not be on the wire yet; 0: none
     is_resolving: bool = False
     is_reading_queue: bool = False
     crawl_delay_s: float = 0.0
@@ -130,17 +136,30 @@ class HostSlot(Struct, eq=False):
     states_usage: bool = False  # its robots.txt states how content may be used
     watched_at: float = 0.0  # see `HostTable.next_watched`
     number: int = 0  # of its entry into memory: decides between equal standings
+    held_s: float = 0.0  # for how long its requests have a connection, on average; 0: not known yet
+    failing: tuple[UrlId, ...] = ()  # URLs that failed since the last success, until they park the host
+    failed_addresses: int = 0  # in a row that could not be connected to, of those it has
     name: str = ""  # of the record: read a dozen times per page
 
     def __post_init__(self) -> None:
         self.name = self.record.name
 
     def delay_s(self) -> float:
-        """Return the delay in force."""
         record = self.record
         if record.backoff or record.slow_steps:
             return delay_in_force_s(record, self.floor_s)
         return self.floor_s
+
+    def is_of_its_domain(self, request: RobotsRequest) -> bool:
+        """Return whether a robots.txt request is made for a host of the same registrable domain."""
+        return registrable_domain(host_of(request.origin + "/")) == self.domain.name
+
+    def push_robots(self, request: RobotsRequest) -> None:
+        """Add a robots.txt request; those for its own domain come before those that others redirected here."""
+        if self.is_of_its_domain(request):
+            self.robots_requests.appendleft(request)
+        else:
+            self.robots_requests.append(request)
 
     def start_delay(self, asked_at: float) -> None:
         """Start the host's delay after a request."""
@@ -162,7 +181,7 @@ class HostSlot(Struct, eq=False):
 
     @property
     def is_requisite_next(self) -> bool:
-        """Whether the first of its queue is a requisite, which no limit of pages concerns."""
+        """Whether the first of its queue is a requisite: page limits do not apply to it."""
         return bool(self.head) and self.head[0][3].kind is _REQUISITE
 
     def is_within(self, url: QueuedUrl) -> bool:
@@ -200,8 +219,6 @@ class HostSlot(Struct, eq=False):
 
 
 class Workbench:
-    """All hosts in memory, by state."""
-
     def __init__(self, ordering: Ordering, limits: FrontierLimits) -> None:
         self._ordering = ordering
         self._demoted = limits.demoted_hosts
@@ -210,14 +227,13 @@ class Workbench:
         self._lanes: list[list[tuple[Standing, int, HostSlot]]] = [[] for _ in ordering.lane_weights]
         self._credit = [0] * len(ordering.lane_weights)
         self._credit_before = self._credit
-        # Hosts that became ready with known URLs or requisites, which no limit of pages concerns; some are it no more.
+        # Hosts that became ready with what page limits do not apply to: known URLs, requisites. Some are not any more.
         self.beyond_limits: deque[HostSlot] = deque()
         self._entries = 0
         self._tickets = 0
         self.count = [0] * len(HostState)  # of hosts, by state
 
     def enter(self, host: HostSlot) -> None:
-        """Add a host, idle."""
         host.state = HostState.IDLE
         self._entries += 1
         host.number = self._entries
@@ -238,12 +254,10 @@ class Workbench:
         host.ticket = self._tickets
 
     def wait(self, host: HostSlot, until: float) -> None:
-        """Make a host wait until a time."""
         self.move(host, HostState.WAITING)
         heappush(self._due, (until, host.ticket, host))
 
     def make_ready(self, host: HostSlot) -> None:
-        """Make a host ready for its turn, by its standing."""
         self.move(host, _READY)
         if (host.visits or host.record.requisites) and not host.is_listed and (host.visits or host.is_requisite_next):
             host.is_listed = True
@@ -269,7 +283,6 @@ class Workbench:
         return over
 
     def next_due(self) -> float | None:
-        """Return when the next wait is over."""
         while self._due and self._is_stale(self._due[0]):
             heappop(self._due)
         gate_at = self.gates.next_time()
@@ -291,7 +304,7 @@ class Workbench:
             if gate is None:
                 return host
             self.move(host, HostState.BLOCKED)
-            gate.blocked.append(host)
+            self.gates.stand_in_line(host, gate)
 
     def _first(self) -> HostSlot | None:
         lane = self._next_lane()
@@ -337,13 +350,17 @@ class Workbench:
         """Give the last turn back to its lane: no request came of it."""
         self._credit = self._credit_before
 
-    def occupy(self, host: HostSlot, address: str) -> None:
+    def occupy(self, host: HostSlot, address: str, *, is_slow: bool = False) -> None:
         """Count a request that goes out."""
         host.in_flight += 1
-        self.gates.occupy(host, address)
+        self.gates.occupy(host, address, is_slow=is_slow)
 
-    def vacate(self, host: HostSlot, address: str) -> list[HostSlot]:
+    def vacate(self, host: HostSlot, address: str, *, is_slow: bool = False) -> list[HostSlot]:
         """Count a request that ended; return the hosts that waited for it, for the caller to reschedule."""
         host.in_flight -= 1
-        freed = self.gates.vacate(host, address)
+        freed = self.gates.vacate(host, address, is_slow=is_slow)
         return [other for other in freed if other.state is _BLOCKED] if freed else freed
+
+    def end_lookup(self, name: str) -> list[HostSlot]:
+        """Count a look-up that ended; return the hosts that waited for it, for the caller to reschedule."""
+        return [other for other in self.gates.end_lookup(name) if other.state is _BLOCKED]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer.model.records import (
     ChangeKind,
     Outcome,
@@ -26,7 +28,6 @@ _ANSWERS_OWN_TEXTS = ("error", "title", "content_type", "charset", "language", "
 
 
 def record_of(url: QueuedUrl) -> UrlRecord:
-    """Return the catalog's row of a queued URL."""
     record = UrlRecord(
         url.url,
         _QUEUED,
@@ -52,7 +53,6 @@ def record_of(url: QueuedUrl) -> UrlRecord:
 
 
 def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
-    """Return a queued URL from its row in the catalog."""
     return QueuedUrl(
         url=record.url,
         id=url_id,
@@ -75,17 +75,16 @@ def queued_from(url_id: UrlId, host: str, record: UrlRecord) -> QueuedUrl:
     )
 
 
-def cut_texts(result: Result) -> None:
-    """Cut what an answer says about itself to a length that rows and events may have.
+def with_short_texts(result: Result) -> Result:
+    """Return a result in which what an answer says about itself has a length that rows and events may have.
 
     The parts that make an answer have limits of their own, far above what is shown: this one holds for all of them.
     """
-    for name in _ANSWERS_OWN_TEXTS:
-        text = getattr(result, name)
-        if len(text) > MAX_TEXT_CHARS:
-            setattr(result, name, text[: MAX_TEXT_CHARS - 1] + "…")
+    texts = {name: getattr(result, name) for name in _ANSWERS_OWN_TEXTS}
+    short = {name: text[: MAX_TEXT_CHARS - 1] + "…" for name, text in texts.items() if len(text) > MAX_TEXT_CHARS}
     if len(result.last_modified) > MAX_TEXT_CHARS:
-        result.last_modified = ""  # it would be sent back
+        short["last_modified"] = ""  # it would be sent back
+    return replace(result, **short)
 
 
 def finished_record(url: QueuedUrl, state: UrlState, result: Result, before: UrlRecord | None) -> UrlRecord:

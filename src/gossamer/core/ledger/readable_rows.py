@@ -36,11 +36,9 @@ class _Json(Generic[T]):
         self._decode = msgspec.json.Decoder(self._named).decode
 
     def encode(self, record: T) -> str:
-        """Return a record as text."""
         return _to_json(self._named(*astuple(record))).decode()
 
     def decode(self, text: bytes | str) -> T:
-        """Return the record of a text."""
         return self._record(*astuple(self._decode(text)))
 
 
@@ -64,7 +62,6 @@ def readable(table: str, value: bytes) -> tuple[str, str, bytes]:
 
 
 def stored(table: str, record: bytes | str, body: bytes) -> bytes:
-    """Return the row again."""
     match table:
         case "hosts":
             return rows.encode(_hosts.decode(record))

@@ -7,9 +7,9 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     queue        host id 8, priority 4, seq 8, key hash 8        empty: the queued URLs of a host, in order
     hosts        host id 8                                       HostRecord
     domains      domain id 8                                     DomainRecord
-    robots       host id 8, xxh3_64 of the origin 8              RobotsRecord
+    robots       host id 8, hash of the origin 8              RobotsRecord
     evidence     host id 8                                       HostEvidence; this and the next six: see `tables`
-    quarantines  host id 8, xxh3_64 of the pattern 8             Quarantine
+    quarantines  host id 8, hash of the pattern 8             Quarantine
     submitters   URL id of a sitemap 16                          Submitters
     held         host id 8, rule 1, key hash 8                   HeldUrl: links that wait for their rule
     held_counts  host id 8                                       HostHeld
@@ -26,7 +26,8 @@ Keys are big-endian, so that the order of bytes is the order of meaning. Tables 
     contents     content hash 16                                 ContentRecord: the first page that had it
     signatures   page number 8                                   URL id 16, signature
     archives     file name                                       committed length 8
-    meta         name                                            `crawl`: CrawlState; format, edition of signatures
+    meta         name                                            `crawl`: CrawlState; `identity`: IdentityRecord;
+                                                                 format, edition of signatures
 
 The ledger on LMDB has one more, `digests`, which follows from `urls` and `contents` (`backends/local/digest_log`).
 Values are MessagePack. A robots.txt over `MAX_PLAIN_BYTES` is compressed by zstd in its row. Adding a
@@ -41,11 +42,10 @@ from struct import Struct as Layout
 
 import msgspec
 from msgspec.structs import replace
-from xxhash import xxh3_64_digest
 
 from gossamer.core.ledger.tables import RECORD_TABLES
 from gossamer.core.url.forms import host_of
-from gossamer.core.url.identity import host_id, shard_of, shard_prefix
+from gossamer.core.url.identity import Identity, current, shard_of, shard_prefix
 from gossamer.model.records import (
     Change,
     ChangeKind,
@@ -59,9 +59,12 @@ from gossamer.model.records import (
     UrlId,
     UrlRecord,
 )
-from gossamer.model.state import CrawlState, ShardState
+from gossamer.model.state import FORMAT_WITHOUT_KEY, CrawlState, IdentityRecord, ShardState
 
-FORMAT = b"2"
+FORMAT = b"3"
+FORMAT_BEFORE = (
+    FORMAT_WITHOUT_KEY.encode()
+)  # is upgraded in place: see `docs/decisions/056-identity-cannot-be-forged.md`
 SHARDED = (
     "urls",
     "queue",
@@ -74,10 +77,12 @@ SHARDED = (
     *(table.name for table in RECORD_TABLES),
 )
 MAX_PLAIN_BYTES = 1024  # of a robots.txt: most are shorter
+MAX_TEXT_BYTES = 1 << 20  # of one that was compressed: less is read of it
 UNSHARDED = ("contents", "signatures", "archives", "meta")
 TABLES = SHARDED + UNSHARDED
 CRAWL_KEY = b"crawl"
 FORMAT_KEY = b"format"
+IDENTITY_KEY = b"identity"
 _PRIORITY_OFFSET = 1 << 31
 _MIN_PRIORITY = -_PRIORITY_OFFSET
 _KINDS = {kind: bytes((kind,)) for kind in ChangeKind}
@@ -92,10 +97,10 @@ _decode_robots = msgspec.msgpack.Decoder(RobotsRecord).decode
 decode_shard = msgspec.msgpack.Decoder(ShardState).decode
 decode_content = msgspec.msgpack.Decoder(ContentRecord).decode
 decode_crawl = msgspec.msgpack.Decoder(CrawlState).decode
+decode_identity = msgspec.msgpack.Decoder(IdentityRecord).decode
 
 
 def queue_key(url: QueuedUrl) -> bytes:
-    """Return the key of a queued URL."""
     return url.id[:8] + _pack_position(url.priority + _PRIORITY_OFFSET, url.seq) + url.id[8:]
 
 
@@ -107,18 +112,30 @@ def queue_bound(host: HostId, after: QueuePosition | None) -> bytes:
 
 
 def queued_id(key: bytes) -> UrlId:
-    """Return the URL id of an entry of the queue."""
     return key[:8] + key[-8:]
 
 
 def position_of(key: bytes) -> QueuePosition:
-    """Return the position of an entry of the queue."""
     return int.from_bytes(key[8:12], "big") - _PRIORITY_OFFSET, int.from_bytes(key[12:20], "big"), queued_id(key)
 
 
-def robots_key(origin: str, host: HostId | None = None) -> bytes:
+def robots_key(origin: str, host: HostId | None = None, identity: Identity | None = None) -> bytes:
     """Return the key of an origin's robots.txt; `host` is the id of its host, unless it is where it belongs."""
-    return (host or host_id(host_of(origin + "/"))) + xxh3_64_digest(origin.encode())
+    identity = identity or current()
+    return (host or identity.host_id(host_of(origin + "/"))) + identity.digest(origin.encode())
+
+
+def stored_url(row: bytes) -> str:
+    """Return the URL in a row of the catalog, without decoding the rest of it: 0.3 µs instead of 1.5."""
+    at = 3 if row[0] == 0xDC else 1  # after the head of an array
+    head = row[at]
+    if head < 0xC0:
+        start, length = at + 1, head & 0x1F
+    elif head == 0xD9:
+        start, length = at + 2, row[at + 1]
+    else:
+        start, length = at + 3, int.from_bytes(row[at + 1 : at + 3], "big")
+    return row[start : start + length].decode("utf-8", "surrogatepass")
 
 
 def encode_robots(record: RobotsRecord) -> bytes:
@@ -136,7 +153,12 @@ def decode_robots(row: bytes) -> RobotsRecord:
     if record.is_compressed:
         import zstandard
 
-        record.body = zstandard.decompress(record.body)
+        try:
+            if zstandard.frame_content_size(record.body) > MAX_TEXT_BYTES:
+                raise ValueError("a robots.txt is larger than the part that is read")
+            record.body = zstandard.decompress(record.body, max_output_size=MAX_TEXT_BYTES)
+        except zstandard.ZstdError as error:
+            raise ValueError(f"a robots.txt cannot be decompressed: {error}") from error
         record.is_compressed = False
     return record
 
@@ -147,7 +169,6 @@ def microseconds(at: float) -> int:
 
 
 def swapped_out_key(host: HostId, until_us: int) -> bytes:
-    """Return the key of a swapped-out host."""
     return shard_prefix(shard_of(host)) + until_us.to_bytes(8, "big") + host
 
 
@@ -157,15 +178,12 @@ def due_us_of(key: bytes) -> int:
 
 
 def change_key(shard: int, number: int) -> bytes:
-    """Return the key of an entry of the change feed."""
     return shard_prefix(shard) + _pack_number(number)
 
 
 def encode_change(url_id: UrlId, kind: ChangeKind) -> bytes:
-    """Return the row of an entry of the change feed."""
     return _KINDS[kind] + url_id
 
 
 def decode_change(key: bytes, value: bytes) -> Change:
-    """Return an entry of the change feed."""
     return Change(int.from_bytes(key[2:], "big"), value[1:], ChangeKind(value[0]))

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
-from xxhash import xxh3_64_digest
 
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, ShardVisits, due_host_key, due_key
 from gossamer.core.traps.quarantine import Quarantine
 from gossamer.core.url.forms import url_id
-from gossamer.core.url.identity import SHARD_PREFIX_BYTES, domain_id, host_id, shard_prefix
+from gossamer.core.url.identity import SHARD_PREFIX_BYTES, digest, domain_id, host_id, shard_prefix
 from gossamer.model.records import HostId, UrlId
 from gossamer.model.state import (
     DomainHome,
@@ -27,6 +26,7 @@ from gossamer.model.state import (
     IntroducedBatch,
     LinkBatch,
     LinkMeta,
+    Namesake,
     SeedRecord,
     SpamTally,
     Submitters,
@@ -53,7 +53,13 @@ class RecordTable(Generic[Record]):
 EVIDENCE = RecordTable("evidence", HostEvidence, lambda evidence: host_id(evidence.host))
 QUARANTINES = RecordTable("quarantines", Quarantine, lambda one: quarantine_key(one.host, one.pattern))
 SUBMITTERS = RecordTable("submitters", Submitters, lambda submitters: submitters.sitemap)
-_RULE_BYTES = {HoldRule.FIRST_PASS: b"f", HoldRule.CALENDAR: b"c", HoldRule.QUARANTINE: b"q", HoldRule.SPAM: b"s"}
+_RULE_BYTES = {
+    HoldRule.FIRST_PASS: b"f",
+    HoldRule.CALENDAR: b"c",
+    HoldRule.QUARANTINE: b"q",
+    HoldRule.SPAM: b"s",
+    HoldRule.HOSTS_PER_DOMAIN: b"d",
+}
 HELD = RecordTable("held", HeldUrl, lambda held: held_key(held.id, held.rule), group_bytes=8)
 HELD_COUNTS = RecordTable("held_counts", HostHeld, lambda held: host_id(held.host))
 SEEDS = RecordTable("seeds", SeedRecord, lambda seed: url_id(seed.url))
@@ -68,6 +74,7 @@ DUE_HOSTS = RecordTable(
 HOST_VISITS = RecordTable("host_visits", HostVisits, lambda visits: host_id(visits.host))
 SHARD_VISITS = RecordTable("shard_visits", ShardVisits, lambda visits: shard_prefix(visits.shard))
 SPAM = RecordTable("spam", SpamTally, lambda tally: spam_key(tally.name, is_domain=tally.is_domain))
+NAMESAKES = RecordTable("namesakes", Namesake, lambda other: namesake_key(other.id, is_domain=other.is_domain))
 LINK_META = RecordTable("link_meta", LinkMeta, lambda meta: meta.id)
 RECORD_TABLES = (
     EVIDENCE,
@@ -86,6 +93,7 @@ RECORD_TABLES = (
     SHARD_VISITS,
     SPAM,
     LINK_META,
+    NAMESAKES,
 )
 
 
@@ -100,13 +108,15 @@ def introduced_key(parent: UrlId, number: int) -> bytes:
 
 
 def quarantine_key(host: str, pattern: str) -> bytes:
-    """Return the key of a quarantine."""
-    return host_id(host) + xxh3_64_digest(pattern.encode())
+    return host_id(host) + digest(pattern)
 
 
 def spam_key(name: str, *, is_domain: bool) -> bytes:
-    """Return the key of the tally of a host, or of a domain."""
     return host_id(name) + (b"d" if is_domain else b"h")
+
+
+def namesake_key(name_id: bytes, *, is_domain: bool) -> bytes:
+    return name_id + (b"d" if is_domain else b"h")
 
 
 def held_key(url_id: UrlId, rule: HoldRule) -> bytes:
@@ -115,5 +125,4 @@ def held_key(url_id: UrlId, rule: HoldRule) -> bytes:
 
 
 def held_prefix(host: HostId, rule: HoldRule) -> bytes:
-    """Return the common prefix of the links of a host that a rule holds."""
     return host + _RULE_BYTES[rule]

@@ -34,9 +34,13 @@ class FirstPass:
         self.reached_by_all = 0  # domains with a page in the commits of all nodes
 
     @property
+    def domains_left(self) -> int:
+        """How many domains are still to be reached."""
+        return max(0, self._target - max(len(self._reached), self.reached_by_all))
+
+    @property
     def is_over(self) -> bool:
-        """Return whether the target is reached."""
-        return max(len(self._reached), self.reached_by_all) >= self._target
+        return not self.domains_left
 
     def admits(self, link: Link, domain: str, depth: int, seed: int = 0) -> bool:
         """Return whether a link is to be queued; one that is not may become a reserve."""
@@ -65,12 +69,10 @@ class FirstPass:
             del self._pending[domain]
 
     def queue(self, domain: str, count: int = 1) -> None:
-        """Record that a URL of a domain was queued."""
         if domain not in self._reached:
             self._pending.setdefault(domain, _Pending()).queued += count
 
     def reach(self, domain: str) -> None:
-        """Record that a domain has a page."""
         self._reached.add(domain)
         pending = self._pending.pop(domain, None)
         if pending is not None and pending.reserves:

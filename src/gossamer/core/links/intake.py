@@ -5,7 +5,7 @@ Four rules hold a link back instead of refusing it for good: `HoldRule`. The eng
 Known links skip all of this by a memo of URLs decided recently: most links of a page are
 on every other page of its site too (0.1 µs instead of 5). What depends on depth is not
 remembered: the same URL may later be found nearer to a seed. A seed with a scope of its own has a
-memo of its own: what it refuses another may accept.
+memo of its own: what it refuses another may accept. All layers that know seen URLs: `engine/admission/admission`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gossamer.core.traps.watch import MAX_PATTERNS, TrapWatch
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import host_id, shard_of
-from gossamer.model.records import Anchor, Link, OrderKind, QueuedUrl, Source, UrlId
+from gossamer.model.records import Anchor, FetchKind, Link, QueuedUrl, Source, UrlId
 from gossamer.model.state import HoldRule
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ _SPECIAL = _NOT_REMEMBERED | _HOLD_RULES | _EXPLAINED  # most links that are ref
 _SEED = Source.SEED
 _FROM_SITEMAP = Source.SITEMAP
 _FROM_REDIRECT = Source.REDIRECT
-_SITEMAP = OrderKind.SITEMAP
-_PAGE = OrderKind.PAGE
+_SITEMAP = FetchKind.SITEMAP
+_PAGE = FetchKind.PAGE
 
 
 class Refused(Struct, frozen=True):
@@ -69,13 +69,11 @@ class Screened(Struct):
 
 
 class LinkContext(Struct, frozen=True):
-    """Where links were found."""
-
     depth: int  # of what is found
     source: Source
     parent: UrlId = b""
     hops: int = 0
-    kind: OrderKind = OrderKind.PAGE
+    kind: FetchKind = FetchKind.PAGE
     https_first: bool = False
     found_on: str = ""  # the URL of the page
     seed: int = 0  # see `QueuedUrl`
@@ -98,7 +96,7 @@ class FoundLink(Struct, frozen=True):
     page_meta: dict[str, Any] = {}  # metadata of the page, for hooks of a program
 
 
-class Asked(Struct):
+class LinksForHooks(Struct):
     """Links about which hooks are asked: at once, or when a rule holds them back no more."""
 
     links: list[FoundLink] = []
@@ -113,13 +111,10 @@ class LinkHooks(Struct, frozen=True):
 
     @property
     def are_set(self) -> bool:
-        """Whether there is any."""
         return self.accept is not None or self.score is not None
 
 
 class IntakeRules(Struct, frozen=True):
-    """Numbers and switches of the intake."""
-
     max_links_per_page: int = 1000
     remembers: bool = True  # URLs decided recently; not if a URL may be queued again
     memo_urls: int = MEMO_URLS
@@ -153,8 +148,9 @@ class Intake:
         self.dates = DateBudget()
         self.traps = TrapWatch(max_patterns=rules.max_patterns, budget=rules.trap_budget)
         self.heavy_hosts: set[str] = set()  # that send over-size answers
-        self._memo: set[UrlId] = set()
-        self._seed_memos: dict[int, set[UrlId]] = {}
+        # Hashes of URLs, by Python's own, which has a key: an id may be another's, and the URLs take 130 bytes each.
+        self._memo: set[int] = set()
+        self._seed_memos: dict[int, set[int]] = {}
         self._seed_memo_urls = 0  # in all of them
         self._memo_urls = rules.memo_urls
         self.next_seq = 1  # of the next candidate: see `state.ShardState`
@@ -176,7 +172,7 @@ class Intake:
             memo = set()  # it may have been refused as a link, or held back after it was screened
         spammer = self._demoted_source(context)
         for link in links:
-            if link.id in memo:
+            if hash(link.url) in memo:
                 continue
             rule = self._refusal(link, context)
             if rule is not None:
@@ -187,7 +183,7 @@ class Intake:
                 screened.is_final = False
                 continue
             room -= len(link.url)
-            self._remember(link.id, context.seed)
+            self._remember(link.url, context.seed)
             url = self._candidate(link, context, now)
             if spammer and link.host != spammer:
                 url = replace(url, priority=url.priority + DEMOTION)
@@ -202,12 +198,11 @@ class Intake:
         return screened
 
     def follows(self, depth: int, seed: int) -> bool:
-        """Return whether links of some depth are followed."""
         return depth <= (self._limits.seed_depths.get(seed, self._limits.max_depth) if seed else self._limits.max_depth)
 
     def sample(self, link: Link, context: LinkContext, now: float) -> QueuedUrl:
         """Return the candidate for a link of a pattern that is held: behind everything else."""
-        self._remember(link.id, context.seed)
+        self._remember(link.url, context.seed)
         url = self._candidate(link, context, now)
         return replace(url, priority=url.priority + DEMOTION)
 
@@ -228,15 +223,15 @@ class Intake:
         if context.depth > self._limits.seed_depths.get(context.seed, self._limits.max_depth):
             return []
         memo = self._memo_of(context.seed)
-        found = [link for link in links if link.id not in memo and self._refusal(link, context) is None]
+        found = [link for link in links if hash(link.url) not in memo and self._refusal(link, context) is None]
         for link in found:
-            self._remember(link.id, context.seed)
+            self._remember(link.url, context.seed)
         return found
 
     def _sort_out(self, link: Link, rule: str, seed: int, screened: Screened) -> None:
         """Record a link that is not queued now."""
         if rule not in _SPECIAL:
-            self._remember(link.id, seed)
+            self._remember(link.url, seed)
             detail = self.seed_scopes[seed].name if seed and rule == "out_of_scope" and seed in self.seed_scopes else ""
             screened.refused.append(Refused(link, rule, detail))
             return
@@ -248,7 +243,7 @@ class Intake:
         if rule in _NOT_REMEMBERED:
             screened.is_final = False
         else:
-            self._remember(link.id, seed)
+            self._remember(link.url, seed)
         detail = self.scope.explain(rule, link.url) if rule in _EXPLAINED else ""
         screened.refused.append(Refused(link, rule, detail))
 
@@ -288,9 +283,9 @@ class Intake:
             return True
         return decision
 
-    def asked(self, links: Iterable[Link], context: LinkContext) -> Asked:
+    def asked(self, links: Iterable[Link], context: LinkContext) -> LinksForHooks:
         """Return the links about which hooks would be asked if these were offered, now or later. Changes nothing."""
-        asked = Asked()
+        asked = LinksForHooks()
         if context.depth > self._limits.seed_depths.get(context.seed, self._limits.max_depth):
             return asked
 
@@ -303,7 +298,7 @@ class Intake:
         self._hooks = LinkHooks(accept=refuse)
         try:
             for link in links:
-                if link.id not in memo and self._refusal(link, context) in _HOLD_RULES:
+                if hash(link.url) not in memo and self._refusal(link, context) in _HOLD_RULES:
                     asked.held.append(_as_found(link, context))
         finally:
             self._hooks = hooks
@@ -359,7 +354,6 @@ class Intake:
         return seq
 
     def record_admitted(self, urls: Iterable[QueuedUrl], candidates: Iterable[QueuedUrl] = ()) -> None:
-        """Record which of the candidates were new and are queued now."""
         if self.first_pass is None:
             return
         for url in urls:
@@ -379,15 +373,15 @@ class Intake:
             if url.id not in queued:
                 self.dates.withdraw(url.host)
 
-    def _memo_of(self, seed: int) -> set[UrlId]:
+    def _memo_of(self, seed: int) -> set[int]:
         """Return the memo of a seed's links: its own if it has a scope of its own."""
         return self._seed_memos.setdefault(seed, set()) if seed in self.seed_scopes else self._memo
 
-    def forget_link(self, url_id: UrlId, seed: int) -> None:
-        """Decide a URL anew when it is offered next."""
-        self._memo_of(seed).discard(url_id)
+    def forget_link(self, url: str, seed: int) -> None:
+        """Decide about a URL again when it is offered next."""
+        self._memo_of(seed).discard(hash(url))
 
-    def _remember(self, url_id: UrlId, seed: int) -> None:
+    def _remember(self, url: str, seed: int) -> None:
         if not self._remembers:
             return
         if len(self._memo) + self._seed_memo_urls >= self._memo_urls:
@@ -395,10 +389,10 @@ class Intake:
             self._seed_memos.clear()
             self._seed_memo_urls = 0
         if seed and seed in self.seed_scopes:
-            self._memo_of(seed).add(url_id)
+            self._memo_of(seed).add(hash(url))
             self._seed_memo_urls += 1
         else:
-            self._memo.add(url_id)
+            self._memo.add(hash(url))
 
 
 def _as_found(link: Link, context: LinkContext) -> FoundLink:

@@ -120,24 +120,23 @@ class Surroundings:
 
     def __init__(self, reach: Reach, name: str = "") -> None:
         self.name = name  # for people
-        self._place_of = _PLACES.get(reach)  # None: everything is within reach
+        self._area_of = _AREAS.get(reach)  # None: everything is within reach
         self._is_prefix = reach is Reach.PREFIX
-        self._places: set[str] = set()
+        self._areas: set[str] = set()
 
     def join(self, url: str, host: str) -> bool:
         """Add the surroundings of a seed, or of the target of its redirect; return whether they were outside."""
-        place = self._place_of(url, host) if self._place_of is not None else ""
-        is_new = place not in self._places
-        self._places.add(place)
+        area = self._area_of(url, host) if self._area_of is not None else ""
+        is_new = area not in self._areas
+        self._areas.add(area)
         return is_new
 
     def contain(self, url: str, host: str) -> bool:
-        """Return whether a URL is within reach."""
-        if self._place_of is None:
+        if self._area_of is None:
             return True
         if self._is_prefix:
-            return any(url.startswith(place) for place in self._places)
-        return self._place_of(url, host) in self._places
+            return any(url.startswith(area) for area in self._areas)
+        return self._area_of(url, host) in self._areas
 
 
 class Scope:
@@ -191,16 +190,18 @@ class Scope:
             return "exclude_pattern"
         return None
 
-    def requisite_refusal(self, url: str, host: str) -> str | None:
+    def requisite_refusal(self, url: str, host: str, *, is_foreign: bool = False) -> str | None:
         """Return the name of the rule that refuses what a page needs, or None: only what the operator has excluded.
 
-        Whatever is made for pages does not matter: how far from the seeds, extensions, and the patterns of our own.
+        Whatever is made for pages does not matter: how far from the seeds, extensions, and the patterns of our own,
+        which count only for what a page of another domain names.
         """
         if self._blocked and (host in self._blocked or registrable_domain(host) in self._blocked):
             return "blocked_host"
-        if self._exclude is None or (self._include is not None and self._include(url)):
+        excludes = [self._exclude, self._exclude_by_default if is_foreign else None]
+        if not any(exclude is not None and exclude(url) for exclude in excludes):
             return None
-        return "exclude_pattern" if self._exclude(url) else None
+        return None if self._include is not None and self._include(url) else "exclude_pattern"
 
     def explain(self, rule: str, url: str) -> str:
         """Return what in a rule refuses a URL: the pattern, or the extension; empty for other rules."""
@@ -215,7 +216,7 @@ def _prefix_of(url: str, _host: str) -> str:
 
 
 # What a URL has in common with the seeds that put it in scope.
-_PLACES: Mapping[Reach, Callable[[str, str], str]] = {
+_AREAS: Mapping[Reach, Callable[[str, str], str]] = {
     Reach.PAGE: lambda url, _host: url,
     Reach.PREFIX: _prefix_of,
     Reach.HOST: lambda _url, host: host,

@@ -1,6 +1,6 @@
 """What may this node of a cluster do at an address whose hosts belong to several nodes?
 
-Hosts of one address are in different shards, so a limit per address concerns several nodes:
+Hosts of one address are in different shards, so several nodes share a limit per address:
 
 - **Requests at once.** Half of the limit is divided equally: each node may use its share unasked. The other half is a
   pool in the shared ledger: a node that needs more than its share asks for permits. It keeps them for some seconds
@@ -24,13 +24,13 @@ from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.core.politeness.arrival import MAX_TRANSIT_S
 
 if TYPE_CHECKING:
-    from gossamer.core.politeness.gates import AddressSlot
+    from gossamer.core.politeness.gates import SharedSlot
 
 _SLICE_DELAYS = 4
 _MIN_SLICE_S = 1.0
 _NO_LIMIT = 1 << 30
 LINGER_S = 5.0  # how long permits that are not used are kept
-SAY_AGAIN_S = 3.0  # what has not changed is said again after this
+REPORT_AGAIN_S = 3.0  # what has not changed is reported again after this
 VALID_S = 9.0  # how long a permit may be used after it was asked for: others count it for 10 s
 
 
@@ -42,16 +42,12 @@ class AddressRules(Struct, frozen=True):
 
 
 class AddressAsk(Struct, frozen=True):
-    """What a node needs at an address."""
-
     in_use: int  # permits that it cannot return: requests are under way
     wanted: int  # permits in all; 0: it needs none now
     kept: int = 0  # permits that it may soon need again: they stay if no other node waits
 
 
 class AddressGrant(Struct, frozen=True):
-    """What a node got at an address."""
-
     permits: int
     seconds: float = 0.0  # with a pace: how long the address is this node's, from when the answer was made
 
@@ -70,8 +66,8 @@ class _Held(Struct):
     valid_until: float = 0.0  # permits may be used until then
     kept: int = 0
     kept_at: float = 0.0  # when as many were needed
-    said: AddressAsk | None = None
-    said_at: float = 0.0
+    reported: AddressAsk | None = None
+    reported_at: float = 0.0
 
 
 class AddressPermits:
@@ -92,7 +88,7 @@ class AddressPermits:
         held = self._held.get(address)
         return self._share() + (held.permits if held is not None else 0)
 
-    def is_closed(self, slot: AddressSlot, now: float) -> bool:
+    def is_closed(self, slot: SharedSlot, now: float) -> bool:
         """Return whether a request must wait for an answer of the shared ledger; then it is asked."""
         held = self._held.get(slot.name)
         is_closed = slot.in_flight >= self.connections(slot.name)
@@ -113,17 +109,17 @@ class AddressPermits:
         held = self._held.get(address)
         return held.until if held is not None and self._limits.address_delay_s else float("inf")
 
-    def asks(self, slots: Mapping[str, AddressSlot], now: float) -> dict[str, AddressAsk]:
+    def asks(self, slots: Mapping[str, SharedSlot], now: float) -> dict[str, AddressAsk]:
         """Return what to ask the shared ledger for; what is needed no longer is returned, and then forgotten.
 
-        What was said a moment ago and has not changed is left out.
+        What was reported a moment ago and has not changed is left out.
         """
         asks: dict[str, AddressAsk] = {}
         share = self._share()
         pool = rules_of(self._limits).pool
         for address, held in list(self._held.items()):
             slot = slots.get(address)
-            in_flight, waiting = (slot.in_flight, len(slot.blocked)) if slot is not None else (0, 0)
+            in_flight, waiting = (slot.in_flight, slot.waiting) if slot is not None else (0, 0)
             wanted = min(pool, max(0, in_flight + waiting - share))
             if wanted >= held.kept or now - held.kept_at >= LINGER_S:
                 held.kept = wanted
@@ -131,20 +127,20 @@ class AddressPermits:
             if self._limits.address_delay_s:
                 wanted = max(wanted, int(slot is not None))
             ask = AddressAsk(max(0, in_flight - share), wanted, held.kept)
-            if self._must_say(held, ask, now) or (waiting and not wanted):
+            if self._must_report(held, ask, now) or (waiting and not wanted):
                 asks[address] = ask
-                held.said = ask
-                held.said_at = now
+                held.reported = ask
+                held.reported_at = now
             if not wanted and not held.kept and not waiting:  # else the answer wakes those that the share is enough for
                 del self._held[address]
         return asks
 
-    def _must_say(self, held: _Held, ask: AddressAsk, now: float) -> bool:
+    def _must_report(self, held: _Held, ask: AddressAsk, now: float) -> bool:
         """Return whether the shared ledger must hear it now, and not only for it to last."""
-        if held.said is None or now - held.said_at >= SAY_AGAIN_S or self._limits.address_delay_s:
+        if held.reported is None or now - held.reported_at >= REPORT_AGAIN_S or self._limits.address_delay_s:
             return True
-        is_short = max(ask.wanted, ask.in_use, held.said.in_use) > held.permits
-        return is_short or (ask.wanted, ask.kept) != (held.said.wanted, held.said.kept)
+        is_short = max(ask.wanted, ask.in_use, held.reported.in_use) > held.permits
+        return is_short or (ask.wanted, ask.kept) != (held.reported.wanted, held.reported.kept)
 
     def grant(self, address: str, grant: AddressGrant, asked_at: float) -> None:
         """Record an answer to what was asked at a time."""

@@ -3,7 +3,8 @@
 The delay in force is the larger of the configured delay and the host's Crawl-delay,
 doubled once for each step of backoff and of slowness; backoff begins with at least half a second.
 It never falls below that floor. A
-refusal (429, or 503 with Retry-After) parks the whole host, and so do five failures in a row.
+refusal (429, or 503 with Retry-After) parks the whole host, and so do failures of five URLs in a
+row; a URL that fails again when it is tried again counts only once the host is parked.
 Each doubling of the latency doubles the delay, and each halving halves it again, one step at a
 time. Requests that were on their way when the delay was doubled do not double it again.
 """
@@ -47,8 +48,6 @@ class PaceRule(Struct, frozen=True):
 
 
 class Pace:
-    """The pace of every host, from the settings."""
-
     def __init__(self, delay_s: float, connections: int, rules: Sequence[PaceRule] = ()) -> None:
         self._delay_s = delay_s
         self._connections = connections
@@ -69,7 +68,6 @@ class Pace:
 
     @property
     def has_delay(self) -> bool:
-        """Whether any host has a delay by the settings."""
         return self._delay_s > 0 or any(rule.delay_s for rule in self._rules)
 
     def floor_s(self, host: str, crawl_delay_s: float | None) -> float:
@@ -96,7 +94,7 @@ def count_server_error(record: HostRecord, now: float) -> None:
     record.server_errors = [(when, count) for when, count in counts.items() if when > hour - 24]
 
 
-def server_errors_of_a_day(record: HostRecord, now: float) -> int:
+def server_errors_24h(record: HostRecord, now: float) -> int:
     """Return how many answers of the last 24 hours had 5xx."""
     return sum(count for when, count in record.server_errors if when > now // 3600 - 24)
 
@@ -133,12 +131,16 @@ def is_refusal(result: Result) -> bool:
     return is_busy or result.outcome is _RATE_LIMITED
 
 
-def record_result(record: HostRecord, result: Result, now: float) -> None:
-    """Update backoff and parking of a host after a fetch."""
+def record_result(record: HostRecord, result: Result, now: float, *, has_failed_before: bool = False) -> None:
+    """Update backoff and parking of a host after a fetch.
+
+    With `has_failed_before` the URL's failure says nothing new of a host that has not been parked: it is the URL's.
+    """
     if is_refusal(result):
         _park_after_refusal(record, result, now)
     elif result.outcome in HOST_FAILURES:
-        _record_failure(record, result, now)
+        if not has_failed_before or record.failures_in_a_row >= FAILURES_BEFORE_PARKING:
+            _record_failure(record, result, now)
     elif result.outcome is not _WORKER_LOST:
         record.failures_in_a_row = 0
         record.backoff = max(0, record.backoff - 1)

@@ -34,11 +34,9 @@ class SharedAddresses:
         return rules_of(self._limits)
 
     def asks(self, now: float) -> dict[str, AddressAsk]:
-        """Return what to ask the shared ledger for."""
         return self._table.bench.gates.take_asks(now)
 
     def grant(self, grants: Mapping[str, AddressGrant], asked_at: float, now: float) -> None:
-        """Record what was granted."""
         for host in self._table.bench.gates.grant(grants, asked_at):
             if host.state is HostState.BLOCKED:
                 self._table.reschedule(host, now)

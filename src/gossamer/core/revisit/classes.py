@@ -33,8 +33,6 @@ _STAY = 2.0  # the factor by which a page may be beyond a limit and stay
 
 
 class PageClass(IntEnum):
-    """The classes; the values are stored."""
-
     STATIC = 0
     NEWS = 1
     POPULAR = 2
@@ -122,7 +120,6 @@ class ClassPatterns(Struct, frozen=True):
     patterns: Sequence[tuple[PageClass, str]] = ()
 
     def class_of(self, url: str) -> PageClass | None:
-        """Return the class that is set for a URL, or None."""
         if not self.patterns:
             return None
         found = first_match([pattern for _, pattern in self.patterns], url)

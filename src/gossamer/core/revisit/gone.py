@@ -15,8 +15,6 @@ from gossamer.core.revisit.interval import MAX_DAYS
 
 
 class Absence(StrEnum):
-    """How a page is gone."""
-
     MISSING = "missing"  # 404
     GONE = "gone"  # 410
 

@@ -45,7 +45,6 @@ class HintRecord(Struct, array_like=True, gc=False):
     same_wrong: float = 0.0
 
     def record(self, claims_change: bool, has_changed: bool) -> None:
-        """Count a claim with what the visit found."""
         if self.changed_right + self.changed_wrong + self.same_right + self.same_wrong >= MAX_VISITS:
             self.changed_right /= 2
             self.changed_wrong /= 2
@@ -81,7 +80,7 @@ class HintRecord(Struct, array_like=True, gc=False):
 
 
 def chance_of_change(rate: Rate, elapsed_days: float, record: HintRecord, claims_change: bool) -> float:
-    """Return the probability that the page has changed since its last visit, with regard to a claim."""
+    """Return the probability that the page has changed since its last visit, given a claim."""
     changed = -expm1(-rate.shape * log1p(elapsed_days / rate.days))
     changed = min(max(changed, _SURE), 1 - _SURE)
     ratio = record.ratio(claims_change)

@@ -6,23 +6,21 @@ import struct
 
 from msgspec import Struct
 
-from gossamer.core.revisit.page import Found
+from gossamer.core.revisit.page import VisitFound
 
 MAX_VISITS = 16
 FIRST = "first"
 _LAYOUT = struct.Struct(">IBH")
-_CODES = (FIRST, *(member.value for member in Found))
+_CODES = (FIRST, *(member.value for member in VisitFound))
 
 
 class PastVisit(Struct, frozen=True):
-    """A visit that has ended."""
-
     at: int
-    found: str  # `first`, or a value of `Found`
+    found: str  # `first`, or a value of `VisitFound`
     status: int  # 0: no answer
 
 
-def with_visit(history: bytes, at: float, found: Found | None, status: int) -> bytes:
+def with_visit(history: bytes, at: float, found: VisitFound | None, status: int) -> bytes:
     """Return a history with one visit more (None: the first); the oldest are dropped."""
     code = 0 if found is None else _CODES.index(found.value)
     one = _LAYOUT.pack(min(max(int(at), 0), 0xFFFFFFFF), code, min(max(status, 0), 0xFFFF))
@@ -30,7 +28,6 @@ def with_visit(history: bytes, at: float, found: Found | None, status: int) -> b
 
 
 def past_visits(history: bytes) -> list[PastVisit]:
-    """Return the visits of a history, the oldest first."""
     whole = len(history) - len(history) % _LAYOUT.size
     return [
         PastVisit(at, _CODES[code] if code < len(_CODES) else "unknown", status)

@@ -49,7 +49,7 @@ _DAYS_LOGS = (log(MIN_DAYS), log(10 * MAX_DAYS))
 _MAX_U32 = 0xFFFFFFFF
 
 
-class Found(StrEnum):
+class VisitFound(StrEnum):
     """What a visit found. A redirect is changed if its target is another one."""
 
     CHANGED = "changed"
@@ -60,10 +60,8 @@ class Found(StrEnum):
 
 
 class Visit(Struct, frozen=True, gc=False):
-    """A visit that has ended."""
-
     at: float
-    found: Found
+    found: VisitFound
     brought_links: bool = False  # a change with links to pages that were not known
     modified_at: float = 0.0  # the time of the change, if the server gives it
     modified_trust: float = 0.0  # of that host's times, see `hints`
@@ -85,7 +83,6 @@ class PageState(Struct, frozen=True, gc=False):
     misses: int = 0
 
     def packed(self) -> bytes:
-        """Return the bytes that are stored."""
         bits = self.page_class | self.is_class_set << 2 | self.is_learned << 3 | self.is_seed << 4
         return _LAYOUT.pack(
             _code(self.rate.shape, _SHAPE_LOGS),
@@ -99,7 +96,6 @@ class PageState(Struct, frozen=True, gc=False):
 
 
 def unpacked(stored: bytes) -> PageState:
-    """Return what was stored."""
     shape, days, visited_at, interval_s, streak, bits, counts = _LAYOUT.unpack(stored)
     return PageState(
         rate=Rate(_value(shape, _SHAPE_LOGS), _value(days, _DAYS_LOGS)),
@@ -120,14 +116,14 @@ def first_state(visit: Visit, prior: Rate, *, set_class: PageClass | None = None
 
     If a time of change counts, the prior stays; otherwise it is replaced at the second visit, see `after_visit`.
     """
-    is_told = 0 < visit.modified_at <= visit.at and visit.modified_trust > 0
+    is_given = 0 < visit.modified_at <= visit.at and visit.modified_trust > 0
     age_days = (visit.at - visit.modified_at) / DAY_S
     return PageState(
-        rate=first_seen(prior, age_days, visit.modified_trust) if is_told else prior,
+        rate=first_seen(prior, age_days, visit.modified_trust) if is_given else prior,
         visited_at=visit.at,
         page_class=PageClass.STATIC if set_class is None else set_class,
         is_class_set=set_class is not None,
-        is_learned=is_told,
+        is_learned=is_given,
         is_seed=is_seed,
     )
 
@@ -138,11 +134,11 @@ def after_visit(state: PageState, visit: Visit, prior: Rate) -> PageState:
     `prior` is what is expected of pages like it now; it replaces the one of a page that was not visited again yet, so
     that what was learned from its host's other pages meanwhile counts.
     """
-    if visit.found is Found.FAILED:
+    if visit.found is VisitFound.FAILED:
         return state
-    if visit.found in (Found.MISSING, Found.GONE):
+    if visit.found in (VisitFound.MISSING, VisitFound.GONE):
         return replace(state, misses=min(state.misses + 1, MAX_MISSES), visited_at=visit.at)
-    has_changed = visit.found is Found.CHANGED
+    has_changed = visit.found is VisitFound.CHANGED
     elapsed = max(visit.at - state.visited_at, 0.0) / DAY_S
     rate = state.rate if state.is_learned else prior
     if not has_changed:
@@ -170,9 +166,8 @@ def after_visit(state: PageState, visit: Visit, prior: Rate) -> PageState:
     )
 
 
-def absence_of(found: Found) -> Absence | None:
-    """Return how a page is gone, or None if it is not."""
-    return {Found.MISSING: Absence.MISSING, Found.GONE: Absence.GONE}.get(found)
+def absence_of(found: VisitFound) -> Absence | None:
+    return {VisitFound.MISSING: Absence.MISSING, VisitFound.GONE: Absence.GONE}.get(found)
 
 
 def _code(value: float, logs: tuple[float, float]) -> int:

@@ -37,7 +37,6 @@ Cell = tuple[PageClass, int, int]
 
 
 def cell_of(page_class: PageClass, rate: Rate) -> Cell:
-    """Return the cell in which a page is counted."""
     return page_class, floor(log(rate.shape) / _WIDTH), floor(log(rate.days) / _WIDTH)
 
 
@@ -61,7 +60,6 @@ class Census:
             self._counts.pop(cell, None)
 
     def move(self, old: Cell, new: Cell) -> None:
-        """Count a page in another cell."""
         if old != new:
             self.add(old, -1)
             self.add(new)
@@ -72,7 +70,6 @@ class Census:
             self.add(cell, count)
 
     def by_class(self) -> dict[PageClass, int]:
-        """Return how many pages there are of each class."""
         pages: dict[PageClass, int] = {}
         for cell, count in self._counts.items():
             pages[cell[0]] = pages.get(cell[0], 0) + count
@@ -83,11 +80,9 @@ class Census:
         return list(self._counts.items())
 
     def fetches_per_day(self, price: float, rules: Mapping[PageClass, ClassRule] = RULES) -> float:
-        """Return how many visits a day the price leads to."""
         return sum(count / rules[cell[0]].interval(_middle(cell), price) for cell, count in self._counts.items())
 
     def freshness(self, price: float, rules: Mapping[PageClass, ClassRule] = RULES) -> dict[PageClass, float]:
-        """Return the share of fresh pages that is to be expected of each class that has pages."""
         fresh: dict[PageClass, float] = {}
         pages: dict[PageClass, int] = {}
         for cell, count in self._counts.items():

@@ -49,7 +49,6 @@ class Pool(Struct, array_like=True, gc=False):
         self.square_sum += elapsed_days * (mean_log * mean_log + log_variance(rate.shape))
 
     def merge(self, other: Pool) -> None:
-        """Add what another pool knows."""
         self.visits += other.visits
         self.weight += other.weight
         self.log_sum += other.log_sum
@@ -91,7 +90,7 @@ def by_logarithm(mean_log: float, variance: float) -> Rate:
 
 
 def hinted(prior: Rate, per_day: float, trust: float) -> Rate:
-    """Return a prior that also regards a frequency that the site itself gives, as far as it is trusted.
+    """Return a prior that also uses a frequency that the site itself gives, as far as it is trusted.
 
     At most one change's worth: what is seen outweighs it after a few visits.
     """

@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.core.revisit.classes import FEED_RULE, RULES, ClassPatterns, ClassRule, PageClass
 from gossamer.core.revisit.gone import gone_wait
 from gossamer.core.revisit.interval import MAX_DAYS
-from gossamer.core.revisit.page import Found, PageState, absence_of
+from gossamer.core.revisit.page import PageState, VisitFound, absence_of
 from gossamer.core.revisit.plain_rule import plain_interval
 
 SPREAD = 0.1
@@ -23,22 +23,17 @@ FAILED_DAYS = 0.25  # after a visit without an answer, beyond the retries of the
 
 
 class RevisitRule(StrEnum):
-    """How intervals are chosen."""
-
     ADAPTIVE = "adaptive"
     STEPS = "steps"
 
 
 class Schedule(Struct, frozen=True):
-    """The rules by which waits are chosen."""
-
     rule: RevisitRule = RevisitRule.ADAPTIVE
     classes: Mapping[PageClass, ClassRule] = field(default_factory=lambda: RULES)
     feeds: ClassRule = FEED_RULE  # for feeds and sitemaps
     first_days: float = MAX_DAYS  # the first interval is not longer
 
     def rule_for(self, state: PageState, *, is_feed: bool = False) -> ClassRule:
-        """Return the rule that applies to a page, or to a feed."""
         return self.feeds if is_feed else self.classes[state.page_class]
 
     def interval(self, state: PageState, price: float | None, *, is_feed: bool = False) -> float:
@@ -48,7 +43,7 @@ class Schedule(Struct, frozen=True):
             return plain_interval(rule, state.interval_days, state.streak)
         return rule.interval(state.rate, price)
 
-    def wait(self, state: PageState, found: Found, chance: float, *, is_feed: bool = False) -> float | None:
+    def wait(self, state: PageState, found: VisitFound, chance: float, *, is_feed: bool = False) -> float | None:
         """Return the days until the next visit, `chance` being from 0 to 1; None if the page leaves.
 
         `state.interval_days` is the interval that was chosen after this visit.
@@ -59,7 +54,7 @@ class Schedule(Struct, frozen=True):
             days = gone_wait(absence, state.misses, is_seed=state.is_seed)
             return None if days is None else min(days, max(rule.longest_days, rule.shortest_days))
         days = state.interval_days * (1 - SPREAD + 2 * SPREAD * chance)
-        if found is Found.FAILED:
+        if found is VisitFound.FAILED:
             days = min(days, FAILED_DAYS)
         return min(max(days, rule.shortest_days), rule.longest_days)
 
@@ -71,8 +66,6 @@ class Schedule(Struct, frozen=True):
 
 
 class RevisitRules(Struct, frozen=True):
-    """How URLs are fetched again."""
-
     schedule: Schedule = Schedule()
     patterns: ClassPatterns = ClassPatterns()
     fetches_per_day: float = 0.0  # of known pages; 0: a share of them

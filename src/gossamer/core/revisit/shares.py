@@ -21,7 +21,6 @@ class FetchShares:
 
     @property
     def is_known_turn(self) -> bool:
-        """Whether the next fetch is for a known page, if there is one."""
         return self._known_share > 0 and self._credit + self._known_share >= 0.5
 
     def count(self, *, is_known: bool) -> None:

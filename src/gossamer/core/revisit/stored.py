@@ -16,8 +16,6 @@ from gossamer.model.records import UrlId
 
 
 class DueUrl(Struct, array_like=True, gc=False):
-    """A URL that is to be fetched again, and when."""
-
     id: UrlId
     at: int
 

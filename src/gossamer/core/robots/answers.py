@@ -1,9 +1,11 @@
 """What does an answer to a robots.txt request mean? RFC 9309 2.3.1, as values.
 
 2xx: the rules in the body. 3xx: followed up to five times, for the first authority; then
-as if there were no file. 4xx: no rules, everything is allowed; but 429, 5xx and no answer
-mean that nothing may be fetched until the next request for it. If an earlier copy exists
-and only its renewal fails, that copy stays in force for another day. 304: the rules are renewed.
+as if there were no file. A redirect to another host is followed to its `/robots.txt` only, which
+every host offers: else anybody could have us request what that host forbids. 4xx: no rules,
+everything is allowed; but 429, 5xx and no answer mean that nothing may be fetched until the next
+request for it. If an earlier copy exists and only its renewal fails, that copy stays in force for
+another day. 304: the rules are renewed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from msgspec.structs import replace
 from gossamer.core.frontier.workbench import OriginRules
 from gossamer.core.politeness.retry import MAX_RETRY_AFTER_S
 from gossamer.core.robots.rules import ALLOW_ALL, RobotsRules
+from gossamer.core.url.forms import host_of, path_of
 from gossamer.model.records import Outcome, Result, RobotsRecord
 
 ReadRules: TypeAlias = Callable[[bytes], RobotsRules]  # of a text
@@ -23,6 +26,7 @@ ROBOTS_TTL_S = 24 * 3600.0
 UNREACHABLE_TTL_S = 3600.0
 LAST_GOOD_S = 2 * ROBOTS_TTL_S  # a day in force, and one more day while it cannot be renewed
 MAX_ROBOTS_HOPS = 5
+ROBOTS_PATH = "/robots.txt"
 QUICK_TRIES = 3
 MAX_READ_AHEAD_BYTES = 2_048  # 0.5 ms
 
@@ -34,6 +38,16 @@ _ABSENT = frozenset(
 def is_absent(outcome: str) -> bool:
     """Return whether an answer means that there is no robots.txt."""
     return outcome in _ABSENT or outcome == Outcome.REDIRECT
+
+
+def leads_to_robots(url: str, redirect_to: str) -> bool:
+    """Return whether a redirect of a robots.txt leads to what may be requested: a host may name any path of its own."""
+    return path_of(redirect_to) == ROBOTS_PATH or host_of(redirect_to) == host_of(url)
+
+
+def is_followed(url: str, redirect_to: str, hops: int) -> bool:
+    """Return whether a redirect of a robots.txt, the one after `hops` others, is followed."""
+    return hops < MAX_ROBOTS_HOPS and leads_to_robots(url, redirect_to)
 
 
 def is_ban(record: RobotsRecord) -> bool:

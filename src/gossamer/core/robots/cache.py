@@ -62,7 +62,6 @@ class RobotsCache:
         return SlicedReader(self, self._token)
 
     def known(self, key: bytes) -> RobotsRules | None:
-        """Return the rules of a text, by its key, if they are in memory."""
         rules = self._rules.get(key)
         if rules is None or rules.is_shed:
             return None

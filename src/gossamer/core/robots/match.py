@@ -188,7 +188,6 @@ def _matches(rule: _WildRule, path: str) -> bool:
 
 
 def _folder(pattern: str) -> str:
-    """Return the first folder of a pattern without `*`."""
     pattern = pattern[:_MAX_FOLDER_CHARS].removesuffix("$")
     return pattern[: pattern.find("/", 1) + 1] or pattern
 

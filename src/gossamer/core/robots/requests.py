@@ -13,7 +13,8 @@ from gossamer.core.frontier.counts import Counts
 from gossamer.core.frontier.effects import Effects, LoadHost
 from gossamer.core.frontier.host_table import HostTable
 from gossamer.core.frontier.limits import FrontierLimits
-from gossamer.core.frontier.workbench import HostSlot, OriginRules, RobotsRequest
+from gossamer.core.frontier.outstanding import Again
+from gossamer.core.frontier.workbench import HeadEntry, HostSlot, OriginRules, RobotsRequest
 from gossamer.core.politeness.pace import Pace
 from gossamer.core.robots import answers
 from gossamer.core.robots.cache import AT_ONCE_BYTES, REREAD_S_PER_BYTE, RobotsCache
@@ -31,7 +32,6 @@ UNREACHABLE = "robots.txt unreachable"  # begins the reason why such a host is p
 
 
 def first_wait_s(host: HostSlot, limits: FrontierLimits) -> float:
-    """Return how long the first retry at a host waits."""
     return max(limits.retry_wait_s, 2 * host.delay_s())
 
 
@@ -51,16 +51,27 @@ class RobotsRequests:
 
     def hand_over(self, host: HostSlot) -> None:
         """Add the requests that waited for a host to be loaded into memory."""
-        host.robots_requests.extend(self._ahead.pop(host.name, ()))
+        for request in self._ahead.pop(host.name, ()):
+            host.push_robots(request)
 
-    def end(self, host: HostSlot, request: RobotsRequest, result: Result, effects: Effects, now: float) -> None:
+    def end(
+        self,
+        host: HostSlot,
+        request: RobotsRequest,
+        result: Result,
+        effects: Effects,
+        now: float,
+        *,
+        again: Again = Again.NO,
+    ) -> None:
         """Record the answer to a request for robots.txt, made at a host for itself or for another."""
         effects.robots_origin = request.origin
-        if result.outcome is Outcome.WORKER_LOST:
-            host.robots_requests.append(request)
+        if result.outcome is Outcome.WORKER_LOST or again:
+            host.push_robots(request)
             return
         owner = self._table.hosts.get(host_of(request.origin + "/"))
-        if result.outcome is Outcome.REDIRECT and request.hops < answers.MAX_ROBOTS_HOPS:
+        is_redirect = result.outcome is Outcome.REDIRECT
+        if is_redirect and answers.is_followed(request.url, result.redirect_to, request.hops):
             following = RobotsRequest(request.origin, result.redirect_to, request.hops + 1)
             if self._is_foreign(following.url) or self._is_drained(following.url):
                 self._ask_elsewhere(following, owner, effects, now)
@@ -193,7 +204,7 @@ class RobotsRequests:
 
     def accept(self, request: RobotsRequest, now: float) -> None:
         """Make a request for another node; not if its host is not to be contacted here: then it is asked for again."""
-        if not self._is_drained(request.url):
+        if answers.leads_to_robots(request.origin + "/", request.url) and not self._is_drained(request.url):
             self.send(request, now)
 
     def send(self, request: RobotsRequest, now: float) -> None:
@@ -204,7 +215,7 @@ class RobotsRequests:
             self._ahead.setdefault(host_name, []).append(request)
             self._table.commands.append(LoadHost(host_name))
             return
-        host.robots_requests.append(request)
+        host.push_robots(request)
         self._table.reschedule(host, now)
 
 
@@ -223,13 +234,22 @@ def is_banned(host: HostSlot, url: str, now: float) -> bool:
     return robots is not None and robots.is_unreachable and robots.expires_at > now
 
 
-def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) -> list[QueuedUrl]:
-    """Remove bare domains without https from the queue."""
+def lacks_https_for(owner: HostSlot, request: RobotsRequest, result: Result) -> bool:
+    """Return whether a request shows that a bare domain that is queued has no https."""
+    return bool(_https_guesses(owner, request, result))
+
+
+def _https_guesses(owner: HostSlot, request: RobotsRequest, result: Result) -> list[HeadEntry]:
     is_first_answer = not request.hops and request.origin.startswith("https:")
     if result.outcome not in _HTTPS_MISSING or not is_first_answer:
         return []
     prefix = request.origin + "/"
-    bare = [entry for entry in owner.head if entry[3].https_first and entry[3].url.startswith(prefix)]
+    return [entry for entry in owner.head if entry[3].https_first and entry[3].url.startswith(prefix)]
+
+
+def _https_fallbacks(owner: HostSlot, request: RobotsRequest, result: Result) -> list[QueuedUrl]:
+    """Remove bare domains without https from the queue."""
+    bare = _https_guesses(owner, request, result)
     for entry in bare:
         owner.head.remove(entry)
     if bare:

@@ -4,7 +4,7 @@ RFC 9309; where the RFC is silent, as the large search engines do it: groups for
 agent are merged, unknown lines do not end a group, common typos are accepted, the longest
 matching pattern wins and `Allow` wins a tie. Paths and patterns are brought to one
 percent-encoding before they are compared. The text is read in one pass, in which only the groups for one
-product token and for everybody are stored; how rules are matched, and what bounds that, is in `robots_match`.
+product token and for everybody are stored; how rules are matched, and what bounds that, is in `match`.
 The first `MAX_ROBOTS_BYTES` are read, whole lines only.
 """
 
@@ -206,7 +206,6 @@ class _Reader:
         self._is_closed = True  # a rule was read: the next user-agent line starts a new group
 
     def read(self, line: str, offset: int) -> None:
-        """Read a line."""
         key, value = _key_and_value(line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS])
         kind = _KINDS.get(key)
         if kind is None:

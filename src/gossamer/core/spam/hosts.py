@@ -34,24 +34,18 @@ MAX_SAMPLES = 5
 
 
 class SpamUse(StrEnum):
-    """What follows from spam."""
-
     DEMOTE = "demote"
     QUARANTINE = "quarantine"
     OFF = "off"
 
 
 class Level(IntEnum):
-    """What is done with a host."""
-
     NONE = 0
     DEMOTED = 1
     QUARANTINED = 2
 
 
 class HostVerdict(Struct, frozen=True):
-    """What the pages of a host say about it."""
-
     level: Level
     score: float = 0.0  # from 0 to 1
     reason: str = ""

@@ -42,7 +42,7 @@ MAX_PROSE_VOCABULARY = 0.95  # of 90 words in sentences, a fifth to a third occu
 MIN_HIDDEN_WORDS = 50
 MAX_HIDDEN_BYTES = 20_000  # in which words are counted
 MIN_HIDDEN_DOMAINS = 20  # that links in hidden parts lead to; buttons for sharing are fewer
-REMOVED = 1  # the only way of `parse.hiding` to hide that honest pages use for long texts
+REMOVED = 1  # the only way of `parse/html/hiding` to hide that honest pages use for long texts
 MIN_LINKS = 30
 MAX_WORDS_PER_LINK = 8
 MIN_FOREIGN = 0.7  # of the links
@@ -60,16 +60,12 @@ _COMMON_LABELS = frozenset({"", "www."})
 
 
 class Signal(Struct, frozen=True):
-    """One thing that speaks for spam."""
-
     name: str
     score: float  # from 0 to 1
     reason: str
 
 
 class PageSpam(Struct, frozen=True):
-    """What a page shows."""
-
     signals: list[Signal] = []
     template: bytes = b""  # what is left of its text without the words of title and address, if it may be a template
     is_prose: bool = True  # it repeats some words, as sentences do; a text of few words does not
@@ -79,7 +75,6 @@ NOTHING = PageSpam()
 
 
 def judge_page(document: Document, url: str) -> PageSpam:
-    """Return what speaks for spam in a page."""
     keys = _keys(document.title, url)
     text = document.visible
     words = repetition_of(text, *keys)
@@ -138,7 +133,6 @@ def verdict_of(signals: Sequence[Signal]) -> SpamVerdict | None:
 
 
 def with_signal(before: SpamVerdict | None, signal: Signal) -> SpamVerdict:
-    """Return a verdict with one more signal."""
     if before is None:
         return SpamVerdict(signal.score, (signal.name,))
     score = round(1.0 - (1.0 - before.score) * (1.0 - signal.score), 3)

@@ -72,7 +72,6 @@ class Repetition(Struct, frozen=True, gc=False):
 
     @property
     def keyword_share(self) -> float:
-        """The share of the words that are keywords."""
         return self.hits / self.words
 
 

@@ -53,7 +53,6 @@ class DateBudget:
         return "calendar" if host in self._full and is_dated(url) and is_dated(found_on) else None
 
     def has_dated(self, host: str) -> bool:
-        """Return whether dated URLs of a host were admitted."""
         return host in self._hosts
 
     def room(self, host: str) -> int:
@@ -99,7 +98,6 @@ class DateBudget:
     # -- what survives a restart ------------------------------------------------------------------
 
     def restore(self, evidence: HostEvidence) -> None:
-        """Restore the counts of an earlier run."""
         if not evidence.dated_urls:
             return
         given_back = 0 if evidence.is_calendar else evidence.dated_unjudged
@@ -110,7 +108,6 @@ class DateBudget:
             self._full.add(evidence.host)
 
     def store(self, evidence: HostEvidence) -> None:
-        """Add the counts of a host to its evidence."""
         dated = self._hosts.get(evidence.host)
         if dated is not None:
             evidence.dated_urls = dated.admitted
@@ -125,7 +122,6 @@ class DateBudget:
         return changed
 
     def release(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         for host in [name for name in self._hosts if shard_of(host_id(name)) in shards]:
             del self._hosts[host]
             self._full.discard(host)

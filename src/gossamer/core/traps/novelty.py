@@ -63,8 +63,6 @@ _LAYOUT = Layout(f"<{LANES}I")
 
 
 class PageMark(Struct, frozen=True):
-    """What a page is compared by."""
-
     words: bytes  # hash of its text without digits and echoes
     lanes: bytes = b""  # the first `LANES` of its MinHash, or none
     size: int = 0  # of its text, in words
@@ -101,6 +99,9 @@ def record_lanes(  # noqa: PLR0917 - as the kernel has it
     return rest << 8 | new
 
 
+_record_lanes = record_lanes if kernel is None else kernel.record_lanes
+
+
 class _Lanes(Struct):
     """The lane values that a pattern's pages had, and how frequent the most frequent one is."""
 
@@ -114,9 +115,9 @@ class _Lanes(Struct):
 
     def add(self, values: bytes) -> tuple[int, int]:
         """Record a page's lanes; return how many were new, and how many are no boilerplate."""
-        record = record_lanes if kernel is None else kernel.record_lanes
-        packed = record(values, self.frequent, self.hits, self.seen, self.generation, self.pages)
-        self.pages += 1
+        pages = self.pages
+        packed = _record_lanes(values, self.frequent, self.hits, self.seen, self.generation, pages)
+        self.pages = pages + 1
         return packed & 0xFF, packed >> 8
 
     def age(self) -> None:
@@ -159,14 +160,12 @@ class PageLinks(Struct, frozen=True):
 
 
 class Growth(Struct):
-    """What the pages of a window lead to."""
-
     pages: int = 0  # whose links are followed
     new: int = 0  # URLs of the pattern that were not known
     fertile: int = 0  # pages that led to some
     prose: int = 0  # pages with sentences
     others: int = 0  # links to what is known or of another pattern, in all
-    least_others: int = -1  # on one page: its menu
+    least_others: int = 1 << 30  # on one page: its menu
     folders: dict[str, int] = field(default_factory=dict)  # pages in each, of a tree
     dull_folders: dict[str, int] = field(default_factory=dict)  # of them, those with a text that was seen before
     _before: int = 0  # `new` before the page at hand
@@ -176,13 +175,18 @@ class Growth(Struct):
         if not links.are_followed:
             return
         self.pages += 1
+        others = links.found - links.new
         new = self.new - self._before  # with those that are held back
-        self._before = self.new
-        self.fertile += new > 0
-        self.prose += links.is_prose
-        others = links.found - max(new, links.new)
+        if new > 0:
+            if new > links.new:
+                others = links.found - new
+            self._before = self.new
+            self.fertile += 1
+        if links.is_prose:
+            self.prose += 1
         self.others += others
-        self.least_others = others if self.least_others < 0 else min(self.least_others, others)
+        if others < self.least_others:  # noqa: PLR1730 - a call less, for every page
+            self.least_others = others
         if folder:
             self.folders[folder] = self.folders.get(folder, 0) + 1
             if is_dull:
@@ -225,8 +229,6 @@ class Growth(Struct):
 
 
 class PageWindow(Struct):
-    """The pages that are judged together."""
-
     fetched: int = 0
     repeated: int = 0  # pages whose words were seen before
     wholly_new: int = 0
@@ -248,7 +250,8 @@ class PageWindow(Struct):
         """Record a page; return whether its text was seen before."""
         self.pages += 1
         is_copy = mark.is_copy and self._is_copied_often(mark.original)
-        is_repeated = self._is_known(mark.words) or is_copy
+        known = self.known
+        is_repeated = (self._is_known(mark.words) if known is None else known.add(mark.words)) or is_copy
         new = rest = 0
         if mark.lanes and not is_copy:
             if self.values is None:

@@ -52,7 +52,6 @@ class SoftNotFound:
     # -- what survives a restart ------------------------------------------------------------------
 
     def is_probed(self, host: str) -> bool:
-        """Return whether a host was probed."""
         return host in self._probed
 
     def repeated(self, host: str) -> dict[bytes, int]:
@@ -60,7 +59,6 @@ class SoftNotFound:
         return {text: count for text, count in self._counts.get(host, {}).items() if count > 1}
 
     def restore(self, host: str, repeated: dict[bytes, int], *, is_probed: bool) -> None:
-        """Restore the suspicion of an earlier run."""
         if is_probed:
             self._set_probed(host)
         elif repeated:
@@ -73,6 +71,5 @@ class SoftNotFound:
         return changed
 
     def release(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         for host in [name for name in self._counts if shard_of(host_id(name)) in shards]:
             del self._counts[host]

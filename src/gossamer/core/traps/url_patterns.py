@@ -11,8 +11,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gossamer.core.url.forms import path_of
 from gossamer.foundation.expressions import expression
+from gossamer.foundation.kernel import kernel
 
 MAX_NAMES_CHARS = 200
 _NUMBER = expression(r"\d+")
@@ -22,20 +25,33 @@ TREE = "/**"
 
 def patterns_of(url: str) -> tuple[str, ...]:
     """Return the patterns that a canonical URL is watched by, the narrowest first; each contains other URLs, too."""
-    path, mark, query = path_of(url).partition("?")
-    # Both contain digits, which most paths do not: a search is a third of the time of two substitutions.
-    shape = path if _NUMBER.search(path) is None else _NUMBER.sub("#", _TOKEN.sub("*", path))
-    if mark:
+    found = kernel.path_patterns(url) if kernel is not None else None
+    return plain_patterns_of(url) if found is None else found
+
+
+def plain_patterns_of(url: str) -> tuple[str, ...]:
+    """Return the patterns of a URL, in pure Python: with a kernel, of one with a query only."""
+    path = path_of(url)
+    has_query = "?" in path
+    # Names of machines contain digits, too, which most paths do not.
+    if not has_query and _NUMBER.search(path) is None:
+        return _patterns_in(path[: path.rfind("/", 0, len(path) - 1) + 1], path[-1] == "/")
+    path, _, query = path.partition("?")
+    shape = _NUMBER.sub("#", _TOKEN.sub("*", path))
+    if has_query:
         names = sorted({part.partition("=")[0] for part in query.split("&")})
         return f"{shape}?{'&'.join(names)[:MAX_NAMES_CHARS]}", f"{shape}?*"
-    if shape == "/":
-        return ("/*",)
-    end = len(shape) - 1 if shape.endswith("/") else len(shape)
-    folder = shape[: shape.rfind("/", 0, end) + 1]
-    in_folder = f"{folder}*" if end == len(shape) else f"{folder}*/"
-    first = shape.find("/", 1)
-    wide = (in_folder,) if first < 0 or first == len(shape) - 1 else (in_folder, shape[:first] + TREE, TREE)
-    return wide if shape in {path, in_folder} else (shape, *wide)
+    wide = _patterns_in(shape[: shape.rfind("/", 0, len(shape) - 1) + 1], shape[-1] == "/")
+    return wide if shape in {path, wide[0]} else (shape, *wide)
+
+
+@lru_cache(maxsize=512)
+def _patterns_in(folder: str, is_folder: bool) -> tuple[str, ...]:
+    """Return the patterns of whatever lies in a folder: pages, or folders. Half of the time of a pattern if known."""
+    if not folder:
+        return ("/*",)  # the first page
+    in_folder = f"{folder}*/" if is_folder else f"{folder}*"
+    return (in_folder,) if folder == "/" else (in_folder, folder[: folder.index("/", 1)] + TREE, TREE)
 
 
 def is_tree(pattern: str) -> bool:
@@ -44,7 +60,6 @@ def is_tree(pattern: str) -> bool:
 
 
 def contains(pattern: str, url: str) -> bool:
-    """Return whether a URL is of a pattern."""
     if is_tree(pattern):
         return path_of(url).startswith(pattern[:-2])
     return pattern in patterns_of(url)

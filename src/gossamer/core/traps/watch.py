@@ -16,7 +16,7 @@ new URLs of its own pattern. So a pattern is suspected if a window of its pages
 |           | budget allows: so a finite section is complete in the end                                          |
 | released  | by the operator: are queued like others, and not watched any more                                  |
 
-Only URLs that were found *on pages of such patterns of the host* are concerned: what another page or a sitemap names
+Only URLs that were found *on pages of such patterns of the host* are affected: what another page or a sitemap names
 is fetched. A pattern is the narrowest one that contains the judged pages; of a tree it is the deepest folder that
 does, and only if they lie in many folders, none of which has most of them.
 
@@ -34,7 +34,7 @@ from msgspec import Struct
 
 from gossamer.core.traps.novelty import WINDOW, PageLinks, PageMark, PageWindow
 from gossamer.core.traps.quarantine import BUDGET, ENOUGH, SPAM_PATTERN, Quarantine
-from gossamer.core.traps.url_patterns import contains, folder_of, is_tree, patterns_of
+from gossamer.core.traps.url_patterns import TREE, contains, folder_of, is_tree, patterns_of
 from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import host_id, shard_of
 from gossamer.model.records import QueuedUrl
@@ -54,9 +54,7 @@ MAX_SAMPLES = 100  # of a pattern, until nothing else is left
 GRANT = 50  # held URLs of a pattern at a time
 
 
-class Change(Enum):
-    """What follows from a page for its pattern."""
-
+class PatternChange(Enum):
     SUSPECTED = "suspected"
     HELD = "held"
     CLEARED = "cleared"  # it was suspected
@@ -64,11 +62,9 @@ class Change(Enum):
     COUNTED = "counted"  # only the row is to be stored
 
 
-class Verdict(Struct, frozen=True):
-    """A pattern whose state has changed."""
-
+class PatternVerdict(Struct, frozen=True):
     quarantine: Quarantine
-    change: Change
+    change: PatternChange
 
 
 class TrapWatch:
@@ -91,7 +87,6 @@ class TrapWatch:
         self._quarantines.setdefault(quarantine.host, {})[quarantine.pattern] = quarantine
 
     def release(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         for host in [name for name in self._quarantines if shard_of(host_id(name)) in shards]:
             del self._quarantines[host]
             self._grants.pop(host, None)
@@ -145,11 +140,14 @@ class TrapWatch:
             if (window := self._windows.get((host, pattern))) is not None and not window.skipped
         ]
         if growths:
-            for url in new:
-                if url.host == host:
-                    patterns = patterns_of(url.url)
-                    for pattern, growth in growths:
-                        growth.new += pattern in patterns or (is_tree(pattern) and contains(pattern, url.url))
+            found = [(url.url, patterns_of(url.url)) for url in new if url.host == host]
+            for pattern, growth in growths:
+                if pattern == TREE:
+                    growth.new += len(found)
+                elif is_tree(pattern):
+                    growth.new += sum(pattern in patterns or contains(pattern, url) for url, patterns in found)
+                else:
+                    growth.new += sum(pattern in patterns for _, patterns in found)
 
     def record_held(self, url: str, host: str) -> bool:
         """Record a link that is held back and was not known; return whether it is a sample that is to be queued."""
@@ -176,11 +174,9 @@ class TrapWatch:
     # -- hosts with spam --------------------------------------------------------------------------
 
     def of_spam(self, host: str) -> Quarantine | None:
-        """Return what was decided about a host because of spam."""
         return self._quarantines.get(host, {}).get(SPAM_PATTERN)
 
     def is_held_as_spam(self, host: str) -> bool:
-        """Return whether all links to a host are held because of spam."""
         spam = self.of_spam(host)
         return self.holds_spam and spam is not None and not spam.is_released and not spam.demotes_only
 
@@ -188,7 +184,7 @@ class TrapWatch:
 
     def record(  # noqa: PLR0917 - called for every page
         self, url: str, host: str, mark: PageMark, links: PageLinks, now: float, host_pages: int = MIN_PAGES
-    ) -> Verdict | None:
+    ) -> PatternVerdict | None:
         """Record a page; return what follows for a pattern."""
         of_host = self._quarantines.get(host)
         if of_host is not None:
@@ -198,11 +194,17 @@ class TrapWatch:
             if of_url:
                 return self._record_suspect(of_url[0], url, mark, links)
         verdict = None
+        windows = self._windows
         for pattern in patterns_of(url):
-            window = self._window_of((host, pattern))
-            if window.skipped:
-                window.skipped -= 1
-                continue
+            key = (host, pattern)
+            window = windows.get(key)
+            if window is None:
+                window = self._add_window(key)
+            else:
+                windows.move_to_end(key)
+                if window.skipped:
+                    window.skipped -= 1
+                    continue
             self._add(window, pattern, url, mark, links)
             if window.fetched >= self._window:
                 verdict = verdict or self._judge(host, pattern, window, now, host_pages)
@@ -219,15 +221,11 @@ class TrapWatch:
         is_dull = window.add(mark)
         window.growth.add(links, folder_of(url) if is_tree(pattern) else "", is_dull=is_dull)
 
-    def _window_of(self, key: tuple[str, str]) -> PageWindow:
-        window = self._windows.get(key)
-        if window is None:
-            window = self._windows[key] = PageWindow()
-            self._watched[key[0]] += 1
-            if len(self._windows) > self._max_patterns:
-                self._forget_window(next(iter(self._windows)))
-        else:
-            self._windows.move_to_end(key)
+    def _add_window(self, key: tuple[str, str]) -> PageWindow:
+        window = self._windows[key] = PageWindow()
+        self._watched[key[0]] += 1
+        if len(self._windows) > self._max_patterns:
+            self._forget_window(next(iter(self._windows)))
         return window
 
     def _forget_window(self, key: tuple[str, str]) -> None:
@@ -236,8 +234,7 @@ class TrapWatch:
             if not self._watched[key[0]]:
                 del self._watched[key[0]]
 
-    def _judge(self, host: str, pattern: str, window: PageWindow, now: float, host_pages: int) -> Verdict | None:
-        """Close a full window of a pattern that is watched."""
+    def _judge(self, host: str, pattern: str, window: PageWindow, now: float, host_pages: int) -> PatternVerdict | None:
         weight = _weight(window, pattern)
         if not weight:
             window.restart()
@@ -263,13 +260,14 @@ class TrapWatch:
             self._watched[host] += (host, narrow) not in self._windows
             self._windows[host, narrow] = window
             self._forget_window((host, pattern))
-        return Verdict(suspect, Change.SUSPECTED)
+        return PatternVerdict(suspect, PatternChange.SUSPECTED)
 
-    def _record_suspect(self, suspect: Quarantine, url: str, mark: PageMark, links: PageLinks) -> Verdict | None:
-        """Record a page of a pattern that is suspected or held."""
+    def _record_suspect(self, suspect: Quarantine, url: str, mark: PageMark, links: PageLinks) -> PatternVerdict | None:
         if suspect.pattern == SPAM_PATTERN:
             return None
-        window = self._window_of((suspect.host, suspect.pattern))
+        key = (suspect.host, suspect.pattern)
+        window = self._windows.get(key) or self._add_window(key)
+        self._windows.move_to_end(key)
         window.skipped = 0
         suspect.pages += 1
         self._add(window, suspect.pattern, url, mark, links)
@@ -277,11 +275,11 @@ class TrapWatch:
             return self._judge_suspect(suspect, window) if window.fetched >= self._window else None
         if window.fetched >= self._window:
             return self._judge_held(suspect, window)
-        return Verdict(suspect, Change.COUNTED)
+        return PatternVerdict(suspect, PatternChange.COUNTED)
 
-    def _judge_suspect(self, suspect: Quarantine, window: PageWindow) -> Verdict | None:
+    def _judge_suspect(self, suspect: Quarantine, window: PageWindow) -> PatternVerdict | None:
         weight = _weight(window, suspect.pattern)
-        change = Change.COUNTED
+        change = PatternChange.COUNTED
         if weight:
             suspect.fetched += window.fetched
             suspect.new += window.new_pages()
@@ -290,16 +288,16 @@ class TrapWatch:
             suspect.growth = window.growth.per_page
             suspect.reason = _reason(window)
             suspect.samples = window.samples.copy()
-            change = Change.HELD if suspect.is_held else Change.COUNTED
+            change = PatternChange.HELD if suspect.is_held else PatternChange.COUNTED
         elif window.growth.pages:
             suspect.misses += 1
-            change = Change.CLEARED if suspect.misses >= MAX_MISSES else Change.COUNTED
+            change = PatternChange.CLEARED if suspect.misses >= MAX_MISSES else PatternChange.COUNTED
         window.restart(is_watched=True)
-        if change is Change.CLEARED:
+        if change is PatternChange.CLEARED:
             self._clear(suspect)
-        return Verdict(suspect, change)
+        return PatternVerdict(suspect, change)
 
-    def _judge_held(self, held: Quarantine, window: PageWindow) -> Verdict | None:
+    def _judge_held(self, held: Quarantine, window: PageWindow) -> PatternVerdict | None:
         """Close a window of samples: what is finite after all, or says something new, is not held any longer."""
         growth = window.growth
         if growth.pages:
@@ -311,8 +309,8 @@ class TrapWatch:
         window.restart(is_watched=True)
         if held.misses >= MAX_MISSES:
             self._clear(held)
-            return Verdict(held, Change.REFUTED)
-        return Verdict(held, Change.COUNTED)
+            return PatternVerdict(held, PatternChange.REFUTED)
+        return PatternVerdict(held, PatternChange.COUNTED)
 
     def _clear(self, suspect: Quarantine) -> None:
         """Watch a pattern as if it had never been suspected, except that what it took counts against the budget."""
@@ -322,7 +320,6 @@ class TrapWatch:
     # -- what is held, when nothing else is left -------------------------------------------------------
 
     def hosts_with_held(self) -> list[str]:
-        """Return the hosts that have a pattern which is held."""
         return [host for host in self._quarantines if self.held(host)]
 
     def grant(self, host: str, host_pages: int, crawl_pages: int) -> int:
@@ -341,7 +338,6 @@ class TrapWatch:
         return max(self.budget, host_pages // 10) - spent if self.budget else 0
 
     def held(self, host: str) -> list[Quarantine]:
-        """Return the patterns of a host that are held."""
         known = self._quarantines.get(host, {}).values()
         return [each for each in known if each.is_held and each.pattern != SPAM_PATTERN]
 
@@ -372,7 +368,6 @@ class TrapWatch:
         return sum(each.held for each in self.held(host))
 
     def has_released(self, host: str) -> bool:
-        """Return whether a pattern of a host was released."""
         return any(each.is_released for each in self._quarantines.get(host, {}).values())
 
 

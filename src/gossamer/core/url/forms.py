@@ -10,16 +10,16 @@ through ada_url (2.3 µs), if the two could differ; a test compares them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import can_ada
-from xxhash import xxh3_64_digest
 
-from gossamer.core.url.identity import host_id, url_id_from
+from gossamer.core.url.identity import current, host_id, url_id_from
 from gossamer.foundation.expressions import expression
+from gossamer.foundation.kernel import kernel
 from gossamer.model.records import Link, UrlId
 
 MAX_URL_CHARS = 4096
+_AT_ONCE = 2_000  # hrefs that are joined in one call, for which other threads wait: 0.2 ms
 
 _DOT_SEGMENT = expression(r"[^?#]*/(?:\.|%2[eE]){1,2}(?:[/?#]|$)")
 _ESCAPE = expression(r"%([0-9A-Fa-f]{2})?")
@@ -35,7 +35,7 @@ _TRACKING = frozenset(
 )
 # Names used for nothing else: any long value is a session. The others must have the shape as well.
 _SESSION_NAMES = frozenset(["phpsessid", "jsessionid", "aspsessionid", "cfid", "cftoken", "oscsid", "zenid"])
-_PERHAPS_SESSION_NAMES = frozenset(["sid", "s", "session", "sessionid", "session_id", "sess", "sessid"])
+_POSSIBLE_SESSION_NAMES = frozenset(["sid", "s", "session", "sessionid", "session_id", "sess", "sessid"])
 _LONG_VALUE = expression(r"[A-Za-z0-9,._!-]{8,}")
 _HEX_VALUE = expression(r"[0-9A-Fa-f]{16,}")
 _PATH_SESSION = expression(r";(?:jsessionid|phpsessid|sid)=[A-Za-z0-9,._!-]*", re.IGNORECASE)
@@ -118,7 +118,6 @@ def path_of(url: str) -> str:
 
 
 def port_of(url: str) -> int:
-    """Return the port of a canonical URL."""
     authority = origin_of(url)
     tail = authority[authority.rfind("]") + 1 :] if "]" in authority else authority[authority.index("://") + 3 :]
     colon = tail.rfind(":")
@@ -163,7 +162,7 @@ def _is_noise(parameter: str) -> bool:
         return True
     if name in _SESSION_NAMES or name.startswith("aspsessionid"):
         return _LONG_VALUE.fullmatch(value) is not None
-    return name in _PERHAPS_SESSION_NAMES and _HEX_VALUE.fullmatch(value) is not None
+    return name in _POSSIBLE_SESSION_NAMES and _HEX_VALUE.fullmatch(value) is not None
 
 
 def url_id(url: str) -> UrlId:
@@ -172,60 +171,41 @@ def url_id(url: str) -> UrlId:
 
 
 def link_to(url: str) -> Link:
-    """Return a canonical URL as a link."""
     host = host_of(url)
     return Link(url, url_id_from(host_id(host), key_of(url)), host)
 
 
-def links_from(base: str, hrefs: Iterable[str]) -> list[Link]:
-    """Resolve a page's hrefs, in order, each URL once. About 2 µs per link: the hot path.
+def links_from(base: str, hrefs: list[str]) -> list[Link]:
+    """Resolve a page's hrefs, in order, each URL once; the base is canonical. About 1 µs per link: the hot path.
 
-    The loop is `link_to(canonical(href, base))` with the base parsed once and the host's
-    digest reused from one link to the next.
+    The loop is `link_to(canonical(href, base))`. Most hrefs take no URL parser (a third of the time), and the host's
+    digest is reused from one link to the next.
     """
-    try:
-        parsed_base = can_ada.parse(base) if base.isascii() and "@" not in base else None
-    except ValueError:
-        return []
     seen: set[str] = set()
     links: list[Link] = []
     last_prefix = "\0"
     last_host = ""
     last_digest = b""
-    for href in hrefs:
-        if parsed_base is None or not _is_plain(href):
-            url = canonical(href, base)
-        else:
-            url = _joined(parsed_base, href)
-        if url is None or url in seen:
-            continue
-        seen.add(url)
-        if not url.startswith(last_prefix):
-            last_prefix = url[: url.index("/", 8) + 1]
-            last_host = host_of(url)
-            last_digest = host_id(last_host)
-        key = key_of(url) if "%" in url or "?" in url or ";" in url or "./" in last_prefix or ".:" in url else url
-        links.append(Link(url, last_digest + xxh3_64_digest(key.encode()), last_host))
+    identity = current()
+    digest = identity.first_digest
+    for start in range(0, len(hrefs), _AT_ONCE):
+        part = hrefs[start : start + _AT_ONCE]
+        for href, plain in zip(part, _join_plain(base, part), strict=True):
+            url = plain or canonical(href, "" if href.startswith(("http://", "https://")) else base)
+            if url is None or url in seen:
+                continue
+            seen.add(url)
+            if not url.startswith(last_prefix):
+                last_prefix = url[: url.index("/", 8) + 1]
+                last_host = host_of(url)
+                last_digest = identity.host_id(last_host)
+            key = key_of(url) if "%" in url or "?" in url or ";" in url or "./" in last_prefix or ".:" in url else url
+            links.append(Link(url, last_digest + digest(key.encode()), last_host))
     return links
 
 
-def _is_plain(href: str) -> bool:
-    return (
-        href.isascii()
-        and "#" not in href
-        and "@" not in href
-        and "^" not in href
-        and "n--" not in href
-        and "N--" not in href
-        and len(href) <= MAX_URL_CHARS
-    )
+def _parse_all(_base: str, hrefs: list[str]) -> list[str | None]:
+    return [None] * len(hrefs)
 
 
-def _joined(base: can_ada.URL, href: str) -> str | None:
-    try:
-        url = str(base + href)
-    except ValueError:
-        return None
-    if _has_dot_segment(url):
-        return canonical(href, str(base))
-    return url if url.startswith(("http://", "https://")) and len(url) <= MAX_URL_CHARS else None
+_join_plain = kernel.join_plain if kernel is not None else _parse_all

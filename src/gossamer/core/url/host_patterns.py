@@ -43,5 +43,4 @@ def names_host(pattern: str, host: str, authority: str = "") -> bool:
 
 
 def narrowest_first(patterns: Iterable[str]) -> list[str]:
-    """Return patterns in the order in which they are tried."""
     return sorted(patterns, key=lambda pattern: (pattern.startswith("*"), -len(pattern), pattern))

@@ -5,7 +5,8 @@ folder, one that begins with a slash on every page of an origin, an absolute one
 are looked up here before anything is resolved: 0.05 µs instead of 2, and nothing is sent to the hub.
 A seed with rules of its own has hrefs of its own, since it may follow what others do not.
 New hrefs of a page count as offered only when the hub reports that the decision on all of them is
-final; until then they are pending under the id of their order.
+final; until then they are pending under the id of their task. It is the first of the layers that know seen URLs, which
+are listed in `engine/admission/admission`.
 
 Memory: at most `max_hrefs` of each kind, 170 bytes each, and the hrefs of the last page.
 """
@@ -32,7 +33,7 @@ class HrefMemo:
         self._pending: OrderedDict[int, tuple[_Places, list[str]]] = OrderedDict()
         self._pending_count = 0
 
-    def fresh(self, order_id: int, base: str, hrefs: list[str], seed: int = 0) -> list[str]:
+    def fresh(self, task_id: int, base: str, hrefs: list[str], seed: int = 0) -> list[str]:
         """Return the hrefs of a page that were not offered yet for its seed, in order."""
         places = _places_of(base)
         if seed:
@@ -43,7 +44,7 @@ class HrefMemo:
             if known is not None:
                 fresh = [*filterfalse(known.__contains__, fresh)]  # half the time of a comprehension
         if fresh:
-            self._pending[order_id] = places, fresh
+            self._pending[task_id] = places, fresh
             self._pending_count += len(fresh)
             while len(self._pending) > MAX_PENDING or (
                 self._pending_count > self._max_hrefs and len(self._pending) > 1
@@ -51,9 +52,9 @@ class HrefMemo:
                 self._pending_count -= len(self._pending.popitem(last=False)[1][1])
         return fresh
 
-    def mark_offered(self, order_id: int) -> None:
+    def mark_offered(self, task_id: int) -> None:
         """Record that the decision on all fresh hrefs of a page is final."""
-        pending = self._pending.pop(order_id, None)
+        pending = self._pending.pop(task_id, None)
         if pending is None:
             return
         (folder, origin, scheme), hrefs = pending

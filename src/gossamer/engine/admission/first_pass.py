@@ -40,13 +40,17 @@ class FirstPassProgress(ShardMemory):
 
     @property
     def current(self) -> FirstPass | None:
-        """The first pass, as long as it is not over."""
         return self._pass
 
     @property
     def is_running(self) -> bool:
         """Whether links are refused because of the first pass."""
         return self._pass is not None
+
+    @property
+    def domains_left(self) -> int | None:
+        """How many domains are to be reached before the crawl ends; None if it does not end by that."""
+        return None if self._pass is None or self._continues else self._pass.domains_left
 
     def load(self, shard: int | None) -> None:
         """Restore what an earlier run reached and had in reserve."""
@@ -59,7 +63,6 @@ class FirstPassProgress(ShardMemory):
         self._check_target()
 
     def load_host(self, host: HostRecord) -> None:
-        """Count what is queued at a host."""
         if self._pass is not None and queued_pages(host):
             self._pass.queue(host.domain, queued_pages(host))
 
@@ -73,7 +76,6 @@ class FirstPassProgress(ShardMemory):
             self._ledger.put_domain(record)
 
     def reach(self, domain: str) -> None:
-        """Record that a domain has its first page."""
         if self._pass is not None:
             self._pass.reach(domain)
             self._check_target()
@@ -112,6 +114,6 @@ class FirstPassProgress(ShardMemory):
         reserve = first_pass.fail(registrable_domain(host))
         while reserve is not None:
             context = LinkContext(depth=reserve.depth, source=Source.REDIRECT, seed=reserve.seed)
-            if self._admission.offer([link_to(reserve.url)], context, now):
+            if self._admission.offer([link_to(reserve.url)], context, now).new:
                 return
             reserve = first_pass.fail(registrable_domain(host))

@@ -6,6 +6,7 @@
 | `calendar`   | earlier dated pages of its host proved to bring new content (`core/traps/calendar`)                  |
 | `quarantine` | its pattern says something new or grows no more, nothing else is left and the budget of its     |
 |              | pattern allows it, or the operator has released it (`core/traps/watch`)                         |
+| `hosts_per_domain` | its domain has room for its host (`domain_rooms`)                                         |
 | `spam`       | the operator has released its host in the same way, or spam has no such consequences any more  |
 
 Rows and counts are changes of the ledger like all others: they survive a kill and move with their shard. What may be
@@ -22,16 +23,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gossamer.core.ledger.candidates import find_id
 from gossamer.core.ledger.tables import HELD, HELD_COUNTS, QUARANTINES, held_key, held_prefix
 from gossamer.core.links.intake import Intake, LinkContext, Refused
 from gossamer.core.url.forms import host_of
-from gossamer.core.url.identity import host_id, shard_of
+from gossamer.core.url.identity import current, host_id, shard_of
+from gossamer.engine.admission.domain_rooms import DomainRooms
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shards.shard_memory import ShardMemory
 from gossamer.model.events import EventName
 from gossamer.model.figures import add_count
-from gossamer.model.records import Link, QueuedUrl, UrlId
+from gossamer.model.records import HostRecord, Link, QueuedUrl, UrlId
 from gossamer.model.state import CrawlState, HeldUrl, HoldRule, HostHeld
 
 if TYPE_CHECKING:
@@ -46,6 +50,7 @@ _FIRST_PASS = HoldRule.FIRST_PASS
 _CALENDAR = HoldRule.CALENDAR
 _QUARANTINE = HoldRule.QUARANTINE
 _SPAM = HoldRule.SPAM
+_HOSTS_PER_DOMAIN = HoldRule.HOSTS_PER_DOMAIN
 
 
 class Kept(Struct):
@@ -64,15 +69,15 @@ class _Release(Struct):
 
 
 class Holding(ShardMemory):
-    """The links that are held back."""
-
     def __init__(
         self,
         intake: Intake,
         ledger: FrontierStore,
         emitter: EventEmitter,
         state: CrawlState,
+        rooms: DomainRooms,
     ) -> None:
+        self.rooms = rooms
         self._intake = intake
         self._ledger = ledger
         self._events = emitter
@@ -84,7 +89,6 @@ class Holding(ShardMemory):
 
     @property
     def has_links(self) -> bool:
-        """Whether any links are held back."""
         return bool(self._hosts)
 
     @property
@@ -98,6 +102,8 @@ class Holding(ShardMemory):
         """Restore the counts of an earlier run or owner; what may be offered since then is due."""
         for held in self._ledger.records(HELD_COUNTS, shard):
             self._hosts[held.host] = held
+            if _HOSTS_PER_DOMAIN.value in held.urls:
+                self.rooms.add(held.host, is_own=True)  # if others name it, it is found out when it is offered
             for rule in HoldRule:
                 self.release(held.host, rule)
 
@@ -113,9 +119,9 @@ class Holding(ShardMemory):
         self._changed.clear()
 
     def forget(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         for host in [name for name in self._hosts if shard_of(host_id(name)) in shards]:
             del self._hosts[host]
+        self.rooms.forget(shards)
         self.due = deque(each for each in self.due if each.host in self._hosts)
         self._due_names = {(each.host, each.rule) for each in self.due}
 
@@ -130,9 +136,10 @@ class Holding(ShardMemory):
         for refused in links:
             link = refused.link
             rule = HoldRule(refused.rule)
-            if self._ledger.record(HELD, held_key(link.id, rule)) is not None:
+            url_id = self._held_id(link, rule)
+            if url_id is None:
                 continue
-            if rule is not _FIRST_PASS and self._ledger.is_seen(link.id):
+            if rule is not _FIRST_PASS and self._ledger.find(link.id, link.url)[1]:
                 continue
             if rule is _QUARANTINE and self._intake.traps.record_held(link.url, link.host):
                 kept.samples.append(link)
@@ -145,10 +152,21 @@ class Holding(ShardMemory):
                 self._state.totals.held_dropped += 1
                 kept.is_complete = False
                 continue
-            self._put(_held_url(link, rule, context, now, (lastmods or {}).get(link.id, "")), held, size)
+            lastmod = (lastmods or {}).get(link.id, "")
+            self._put(_held_url(replace(link, id=url_id), rule, context, now, lastmod), held, size)
             if rule is not _FIRST_PASS:  # most links of a first pass are held: no event for each
                 self._events.excluded((refused,), context.depth, now)
         return kept
+
+    def _held_id(self, link: Link, rule: HoldRule) -> UrlId | None:
+        """Return the id under which a link is stored, no other URL's; None if it is held already."""
+
+        def held_at(url_id: UrlId) -> str | None:
+            held = self._ledger.record(HELD, held_key(url_id, rule))
+            return None if held is None else held.url
+
+        url_id, is_held = find_id(current(), link.id, link.url, held_at, is_requisite=False)
+        return None if is_held else url_id
 
     def hold_queued(self, urls: Sequence[QueuedUrl], now: float) -> None:
         """Store URLs of a pattern in quarantine that were queued: as many as there are."""
@@ -166,7 +184,7 @@ class Holding(ShardMemory):
                 url.lastmod,
                 url.seed,
             )
-            self._intake.forget_link(url.id, url.seed)
+            self._intake.forget_link(url.url, url.seed)
             self._put(held, self._host(url.host), len(url.url) + _ROW_BYTES)
 
     def _put(self, one: HeldUrl, held: HostHeld, size: int) -> None:
@@ -186,6 +204,8 @@ class Holding(ShardMemory):
         self._changed.add(held.host)
         held.bytes += size
         add_count(held.urls, rule.value, urls)
+        if rule is _HOSTS_PER_DOMAIN and not held.urls.get(rule.value):
+            self.rooms.remove(held.host)
         self._state.totals.count_held(rule.value, urls)
 
     def count_quarantined(self, urls: int) -> None:
@@ -208,6 +228,11 @@ class Holding(ShardMemory):
             self._due_names.add((host, rule))
             self.due.append(_Release(host, rule))
 
+    def settle(self, record: HostRecord) -> None:
+        """Count a host for its domain after a request to it; if it gives its place back, others are offered."""
+        for host in self.rooms.settle(record):
+            self.release(host, _HOSTS_PER_DOMAIN)
+
     def release_first_pass(self) -> None:
         """Offer all that the first pass held back: it is over."""
         for host in self._hosts:
@@ -221,6 +246,8 @@ class Holding(ShardMemory):
             traps = self._intake.traps
             is_free = traps.has_released(host) or self._hosts[host].urls.get(rule.value, 0) > traps.held_of(host)
             return SLICE if is_free else traps.granted(host)
+        if rule is _HOSTS_PER_DOMAIN:
+            return SLICE if self.rooms.may_offer(host) else 0
         if rule is _SPAM:
             return 0 if self._intake.traps.is_held_as_spam(host) else SLICE
         return SLICE if self._intake.first_pass is None else 0

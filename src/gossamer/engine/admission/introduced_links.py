@@ -1,24 +1,24 @@
-"""Links to new hosts that wait, because pages at their page's address led to very many hosts already.
+"""Links to new hosts that wait, because pages of their page's domain and address led to very many hosts already.
 
-`core/links/introductions` decides how many hosts the pages of an address may lead to. A link to one more becomes
-neither a host nor a queued URL: links are stored in batches, as records of the ledger, and a batch is offered when
-hosts that were found before it have answered, or when the crawl has nothing else to do. So nothing is lost, and a farm
-of domains costs what its pages cost. A batch is written in the commit that finishes its page and removed in the commit
-that queues its links. Memory: a key per batch. What waits is counted as held back, by the rule
-`max_hosts_per_address`.
+`core/links/introductions` decides how many hosts the pages of a domain at an address may lead to. A link to one more
+becomes neither a host nor a queued URL: links are stored in batches, as records of the ledger, and a batch is offered
+when hosts that were found before it have answered, or when the crawl has nothing else to do; domains take turns. So
+nothing is lost, and a farm of domains costs what its pages cost. A batch is written in the commit that finishes its
+page and removed in the commit that queues its links. Memory: a key per batch. What waits is counted as held back, by
+the rule `max_hosts_per_address`.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.ledger.tables import INTRODUCED, introduced_key
 from gossamer.core.links.intake import Intake, LinkContext
-from gossamer.core.links.introductions import network_of_host
+from gossamer.core.links.introductions import Introducer, introducer_of
 from gossamer.core.politeness.address_crowds import CROWDED
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of, link_to, url_id
@@ -35,7 +35,7 @@ _LIMITED = (Source.LINK, Source.SITEMAP)  # the others bring one URL per request
 
 
 class IntroducedLinks(ShardMemory):
-    """The batches that wait, by the address of their page."""
+    """The batches that wait, by domain and address of their page; whose turn it is next is first."""
 
     def __init__(self, frontier: Frontier, intake: Intake, ledger: FrontierStore, state: CrawlState) -> None:
         self._frontier = frontier
@@ -43,11 +43,10 @@ class IntroducedLinks(ShardMemory):
         self._intake = intake
         self._ledger = ledger
         self._state = state
-        self._waiting: dict[str, deque[bytes]] = {}
+        self._waiting: OrderedDict[Introducer, deque[bytes]] = OrderedDict()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no links wait."""
         return not self._waiting
 
     @property
@@ -58,14 +57,14 @@ class IntroducedLinks(ShardMemory):
     def load(self, shard: int | None) -> None:
         """Continue with what an earlier run or owner left."""
         for batch in sorted(self._ledger.records(INTRODUCED, shard), key=lambda batch: batch.number):
-            self._append(self._network_of(host_of(batch.found_on)), introduced_key(batch.parent, batch.number))
+            self._append(self._introducer_of(host_of(batch.found_on)), introduced_key(batch.parent, batch.number))
 
     def forget(self, shards: Collection[int]) -> None:
         """Forget the batches of shards: their next owner offers them."""
-        for network, keys in list(self._waiting.items()):
+        for introducer, keys in list(self._waiting.items()):
             left = deque(key for key in keys if shard_of(key) not in shards)
-            self._waiting[network] = left
-            self._close_if_empty(network)
+            self._waiting[introducer] = left
+            self._close_if_empty(introducer)
 
     # -- holding ----------------------------------------------------------------------------------
 
@@ -76,8 +75,8 @@ class IntroducedLinks(ShardMemory):
         if not self._is_limited(context):
             return set()
         page_host = host_of(context.found_on)
-        network = self._network_of(page_host)
-        room = len(urls) if context.is_offered_again else self._introductions.room(network)
+        introducer = self._introducer_of(page_host)
+        room = len(urls) if context.is_offered_again else self._introductions.room(introducer)
         hosts: set[str] = set()
         held: list[Link] = []
         is_elsewhere = _not_of_domain_of(page_host)
@@ -88,42 +87,44 @@ class IntroducedLinks(ShardMemory):
                 held.append(Link(url.url, url.id, url.host))
             else:
                 hosts.add(url.host)
-        self._introductions.count(host_id(page_host), network, len(hosts))
+        self._introductions.count(host_id(page_host), introducer, len(hosts))
         if held:
-            self._store(held, network, context, lastmods or {})
+            self._store(held, introducer, context, lastmods or {})
         return {link.id for link in held}
 
     def refuse_excess(self, urls: Sequence[QueuedUrl], found_on: str) -> dict[UrlId, str]:
         """Count the new hosts of what a page needs; return what is at too many of them, with the rule."""
         page_host = host_of(found_on)
-        network = self._network_of(page_host)
+        introducer = self._introducer_of(page_host)
         is_elsewhere = _not_of_domain_of(page_host)
-        room = self._introductions.room(network)
+        room = self._introductions.room(introducer)
         elsewhere = [url for url in urls if is_elsewhere(url)]
         hosts = set(list(dict.fromkeys(url.host for url in elsewhere))[: max(0, room)])
-        self._introductions.count(host_id(page_host), network, len(hosts))
+        self._introductions.count(host_id(page_host), introducer, len(hosts))
         return {url.id: CROWDED for url in elsewhere if url.host not in hosts}
 
     def hold_at_once(
         self, links: Sequence[Link], context: LinkContext, lastmods: Mapping[UrlId, str] | None
     ) -> Sequence[Link]:
-        """Hold back links to hosts that are not in memory if their page's address may lead to no more; return the rest.
+        """Hold back links to hosts that are not in memory if their page's domain may not lead to all; return the rest.
 
         It takes a quarter of the time, since their hosts are not looked up in the ledger: such pages come in numbers.
         """
         if context.is_offered_again or not self._is_limited(context):
             return links
         page_host = host_of(context.found_on)
-        network = self._network_of(page_host)
-        if network not in self._waiting or self._introductions.room(network) > 0:
+        introducer = self._introducer_of(page_host)
+        room = self._introductions.room(introducer)
+        if not self._introductions.has_waiting(introducer.network) or room >= len(links):
             return links
         has_host = self._frontier.has_host
         is_elsewhere = _not_of_domain_of(page_host)
         strangers = [link for link in links if not has_host(link.host) and is_elsewhere(link)]
-        held = self._intake.take_acceptable(strangers, context)
+        first = set(list(dict.fromkeys(link.host for link in strangers))[: max(0, room)])
+        held = self._intake.take_acceptable([link for link in strangers if link.host not in first], context)
         if not held:
             return links
-        self._store(held, network, context, lastmods or {})
+        self._store(held, introducer, context, lastmods or {})
         gone = {link.id for link in held}
         return [link for link in links if link.id not in gone]
 
@@ -133,11 +134,15 @@ class IntroducedLinks(ShardMemory):
             return False
         return not self._intake.foreign or shard_of(_parent_of(context)) not in self._intake.foreign
 
-    def _network_of(self, name: str) -> str:
+    def _introducer_of(self, name: str) -> Introducer:
         record = self._frontier.record_of(name) or self._ledger.host(name)
-        return network_of_host(name, record.addresses if record is not None else ())
+        if record is None:
+            return introducer_of(name, registrable_domain(name), ())
+        return introducer_of(name, record.domain, record.addresses)
 
-    def _store(self, links: Sequence[Link], network: str, context: LinkContext, lastmods: Mapping[UrlId, str]) -> None:
+    def _store(
+        self, links: Sequence[Link], introducer: Introducer, context: LinkContext, lastmods: Mapping[UrlId, str]
+    ) -> None:
         parent = _parent_of(context)
         for first in range(0, len(links), BATCH_LINKS):
             some = links[first : first + BATCH_LINKS]
@@ -155,43 +160,45 @@ class IntroducedLinks(ShardMemory):
                 context.submitter,
             )
             self._ledger.put_record(INTRODUCED, batch)
-            self._append(network, introduced_key(parent, batch.number))
+            self._append(introducer, introduced_key(parent, batch.number))
         self._state.totals.count_held(CROWDED, len(links))
         self._intake.forget_unqueued(link.host for link in links)
 
-    def _append(self, network: str, key: bytes) -> None:
-        keys = self._waiting.get(network)
+    def _append(self, introducer: Introducer, key: bytes) -> None:
+        keys = self._waiting.get(introducer)
         if keys is None:
-            keys = self._waiting[network] = deque()
-            self._introductions.set_waiting(network, has_waiting=True)
+            keys = self._waiting[introducer] = deque()
+            self._introductions.set_waiting(introducer, has_waiting=True)
         keys.append(key)
 
-    def _close_if_empty(self, network: str) -> None:
-        if not self._waiting[network]:
-            del self._waiting[network]
-            self._introductions.set_waiting(network, has_waiting=False)
+    def _close_if_empty(self, introducer: Introducer) -> None:
+        if not self._waiting[introducer]:
+            del self._waiting[introducer]
+            self._introductions.set_waiting(introducer, has_waiting=False)
 
     # -- releasing --------------------------------------------------------------------------------
 
     def make_due(self) -> bool:
-        """Have a batch offered that its address has not earned, as nothing else is to be done; False if none waits."""
+        """Have a batch offered that its domain has not earned, as nothing else is to be done; False if none waits."""
         if self._waiting:
-            self._introductions.earned.add(next(iter(self._waiting)))
+            self._introductions.earned[next(iter(self._waiting))] = None
         return bool(self._waiting)
 
     def make_due_if_earned(self, page: str) -> None:
-        """Have another batch offered if the address of a page may lead to more hosts."""
-        self._introductions.check(self._network_of(host_of(page)))
+        """Have another batch offered if the domain of a page may lead to more hosts."""
+        self._introductions.check(self._introducer_of(host_of(page)))
 
     def take_due(self) -> tuple[list[Link], LinkContext, Mapping[UrlId, str]] | None:
         """Remove and return the links of a batch that may be offered now."""
-        network = self._introductions.earned.pop()
-        keys = self._waiting.get(network)
+        introducer, _ = self._introductions.earned.popitem(last=False)
+        keys = self._waiting.get(introducer)
+        if keys:
+            self._waiting.move_to_end(introducer)
         batch = self._ledger.record(INTRODUCED, keys.popleft()) if keys else None
         if batch is None:
             return None
         self._ledger.remove_record(INTRODUCED, introduced_key(batch.parent, batch.number))
-        self._close_if_empty(network)
+        self._close_if_empty(introducer)
         self._state.totals.count_held(CROWDED, -batch.count)
         context = LinkContext(
             batch.depth,

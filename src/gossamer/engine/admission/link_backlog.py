@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from gossamer.core.ledger.tables import BACKLOG, batch_key
 from gossamer.core.links.intake import LinkContext
 from gossamer.core.url.identity import shard_of
-from gossamer.engine.admission.admission import Admission
+from gossamer.engine.admission.admission import Admission, Offered
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shards.shard_memory import ShardMemory
+from gossamer.model.figures import MAX_LINKS_PER_PAGE
 from gossamer.model.records import Link, UrlId
 from gossamer.model.state import CrawlState, LinkBatch
 
@@ -34,8 +35,6 @@ LINK_BACKLOG = "link_backlog"
 
 
 class LinkBacklog(ShardMemory):
-    """The batches that wait."""
-
     def __init__(self, ledger: RecordStore, admission: Admission, emitter: EventEmitter, state: CrawlState) -> None:
         self._ledger = ledger
         self._admission = admission
@@ -46,7 +45,6 @@ class LinkBacklog(ShardMemory):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no links wait."""
         return not self.keys
 
     @property
@@ -65,16 +63,14 @@ class LinkBacklog(ShardMemory):
 
     def offer(
         self, links: Sequence[Link], context: LinkContext, now: float, lastmods: Mapping[UrlId, str] | None = None
-    ) -> int:
-        """Offer the links of an answer, the first ones at once; return how many of these were new."""
+    ) -> Offered:
+        """Offer the links of an answer, the first ones at once; return what became of these."""
         if len(links) <= FIRST_LINKS:
-            added = len(self._admission.offer(links, context, now, lastmods))
-            if self._admission.capped:
-                self._events.capped(context.parent, links[0].host, self._admission.capped, now)
-            return added
-        added = len(self._admission.offer(links[:FIRST_LINKS], context, now, lastmods))
-        capped = self._admission.capped
-        self._admission.links_final = False
+            offered = self._admission.offer(links, context, now, lastmods)
+            if offered.capped:
+                self._count_capped(context.parent, context.found_on, offered.capped, now)
+            return offered
+        offered = self._admission.offer(links[:FIRST_LINKS], context, now, lastmods)
         number = self._first_free(context.parent)
         for first in range(FIRST_LINKS, len(links), BATCH_LINKS):
             batch_links = list(links[first : first + BATCH_LINKS])
@@ -88,15 +84,15 @@ class LinkBacklog(ShardMemory):
                 context.kind,
                 context.found_on,
                 context.seed,
-                added,
+                len(offered.new),
                 dates,
-                capped,
+                offered.capped,
             )
             self._ledger.put_record(BACKLOG, batch)
             self.keys.append(batch_key(context.parent, number))
             number += 1
         self._state.totals.count_held(LINK_BACKLOG, len(links) - FIRST_LINKS)
-        return added
+        return replace(offered, is_final=False)
 
     def _first_free(self, parent: UrlId) -> int:
         """Return the number of the next batch of a page: an earlier visit may have left some."""
@@ -104,7 +100,6 @@ class LinkBacklog(ShardMemory):
         return 1 + max(numbers, default=-1)
 
     def offer_batch(self, now: float) -> None:
-        """Offer the next batch."""
         key = self.keys.popleft()
         batch = self._ledger.record(BACKLOG, key)
         if batch is None:
@@ -115,9 +110,15 @@ class LinkBacklog(ShardMemory):
             batch.depth, batch.source, batch.parent, kind=batch.kind, found_on=batch.found_on, seed=batch.seed
         )
         added, capped = self._progress.pop(batch.parent, (batch.added, batch.capped))
-        added += len(self._admission.offer(batch.links, replace(context, added=added), now, batch.lastmods))
-        capped += self._admission.capped
+        offered = self._admission.offer(batch.links, replace(context, added=added), now, batch.lastmods)
+        added += len(offered.new)
+        capped += offered.capped
         if self.keys and self.keys[0].startswith(batch.parent):
             self._progress[batch.parent] = added, capped
         elif capped:
-            self._events.capped(batch.parent, batch.links[0].host, capped, now)
+            self._count_capped(batch.parent, batch.found_on, capped, now)
+
+    def _count_capped(self, page: UrlId, url: str, links: int, now: float) -> None:
+        """Count and report the links of a page that were over the limit for one page."""
+        self._state.totals.count_cut(MAX_LINKS_PER_PAGE, links)
+        self._events.capped(page, url, links, now)

@@ -11,29 +11,26 @@ from gossamer.core.ledger.tables import SUBMITTERS
 from gossamer.core.links.intake import LinkContext, Refused
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import link_to
-from gossamer.engine.admission.admission import Admission
+from gossamer.engine.admission.admission import NOTHING_OFFERED, Admission, Offered
 from gossamer.engine.admission.link_backlog import LinkBacklog
 from gossamer.engine.admission.scope_record import ScopeRecord
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
-from gossamer.model.records import SITEMAP_INDEX, Link, Order, OrderKind, Outcome, QueuedUrl, Result, Source
+from gossamer.model.records import SITEMAP_INDEX, FetchKind, FetchTask, Link, Outcome, QueuedUrl, Result, Source
 from gossamer.model.state import CrawlState
 
 if TYPE_CHECKING:
     from gossamer.ports import RecordStore
 
-MAX_HOPS = 5
 MAX_SITEMAP_DEPTH = 3  # an index may list indexes that list sitemaps, and no more
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _REDIRECT = Outcome.REDIRECT
-_PAGE = OrderKind.PAGE
-_SITEMAP = OrderKind.SITEMAP
+_PAGE = FetchKind.PAGE
+_SITEMAP = FetchKind.SITEMAP
 _LINK = Source.LINK
 
 
 class LinkFollowing:
-    """Offers the URLs that follow from pages."""
-
     def __init__(
         self,
         rules: CrawlRules,
@@ -59,25 +56,22 @@ class LinkFollowing:
             [link], LinkContext(depth=url.depth + 1, source=Source.PROBE, parent=url.id, seed=url.seed), now
         )
 
-    def follow(self, url: QueuedUrl, result: Result, is_copy: bool, now: float) -> int:
-        """Offer the URLs that follow from a page; return how many were new and queued."""
+    def follow(self, url: QueuedUrl, result: Result, is_copy: bool, now: float) -> Offered:
         if result.outcome is _REDIRECT:
             return self._follow_redirect(url, result.redirect_to, now)
         if not result.links or (is_copy and not self._rules.follows_duplicates):
-            return 0
+            return NOTHING_OFFERED
         if url.kind is _SITEMAP:
             return self._follow_sitemap(url, result, now)
         context = LinkContext(depth=url.depth + 1, source=_LINK, parent=url.id, found_on=url.url, seed=url.seed)
         if result.anchors:
             context = replace(context, anchors=result.anchors)
-        new = self._backlog.offer(result.links, context, now, result.lastmods)
-        result.links_final = self._admission.links_final
-        return new
+        return self._backlog.offer(result.links, context, now, result.lastmods)
 
-    def _follow_sitemap(self, url: QueuedUrl, result: Result, now: float) -> int:
+    def _follow_sitemap(self, url: QueuedUrl, result: Result, now: float) -> Offered:
         kind = _SITEMAP if result.content_type == SITEMAP_INDEX else _PAGE
         if kind is _SITEMAP and url.depth >= MAX_SITEMAP_DEPTH:
-            return 0
+            return NOTHING_OFFERED
         found_on = url.url if kind is _PAGE else ""
         context = LinkContext(
             depth=url.depth + 1,
@@ -99,14 +93,15 @@ class LinkFollowing:
         self._state.totals.excluded += len(foreign)
         return [link for link in links if registrable_domain(link.host) in domains] if foreign else list(links)
 
-    def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
+    def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> Offered:
         link = link_to(target)
         if url.depth == 0 and url.kind is _PAGE and url.source in (Source.SEED, Source.REDIRECT):
             self._scope.join(link, url.seed)
         if link.id == url.id:
             # Only the spelling differs (a dropped tracking parameter, say): the same URL, requested as the target.
-            self._admission.requeue(replace(url, url=target, hops=url.hops + 1, source=Source.REDIRECT), now)
-            return 1
+            target_url = replace(url, url=target, hops=url.hops + 1, source=Source.REDIRECT)
+            self._admission.requeue(target_url, now)
+            return Offered([target_url])
         context = LinkContext(
             depth=url.depth,
             source=Source.REDIRECT,
@@ -116,14 +111,16 @@ class LinkFollowing:
             found_on=url.url,
             seed=url.seed,
         )
-        return len(self._admission.offer([link], context, now))
+        return self._admission.offer([link], context, now)
 
 
-def judge_redirect(order: Order, result: Result) -> None:
-    """Turn a redirect without a usable target into a failure."""
-    if order.kind is OrderKind.ROBOTS:
-        return
-    if result.redirect_to == order.url:
-        result.outcome = Outcome.REDIRECT_LOOP
-    elif order.hops >= MAX_HOPS:
-        result.outcome = Outcome.TOO_MANY_REDIRECTS
+def judged_redirect(task: FetchTask, result: Result, max_redirects: int) -> Result:
+    """Return the result of a redirect; one without a usable target is a failure."""
+    if task.kind is FetchKind.ROBOTS:
+        return result
+    if result.redirect_to == task.url:
+        return replace(result, outcome=Outcome.REDIRECT_LOOP)
+    if task.hops < max_redirects:
+        return result
+    why = f"long chain: more than {max_redirects} redirects in a row (--max-redirects)"
+    return replace(result, outcome=Outcome.TOO_MANY_REDIRECTS, error=why)

@@ -135,6 +135,8 @@ class Removal:
         self._scope.block(names)
         for record in list(self._ledger.hosts()):
             is_blocked = self._hosts.has_opted_out(record)
+            if not is_blocked and self._hosts.is_leaving(record):
+                continue
             if record.is_blocked is not is_blocked or (is_blocked and record.queued):
                 self._block(self._frontier.record_of(record.name) or record, is_blocked, now)
 

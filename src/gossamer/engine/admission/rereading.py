@@ -19,12 +19,11 @@ from gossamer.core.ledger.catalog import queued_from
 from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import host_id
 from gossamer.engine.admission.admission import Admission
-from gossamer.engine.admission.link_following import LinkFollowing
 from gossamer.engine.event_emitter import EventEmitter
-from gossamer.engine.results.requisites import RequisiteQueue
-from gossamer.engine.results.robots_results import RobotsResults
+from gossamer.engine.results.results import Results
 from gossamer.model.events import EventName
-from gossamer.model.records import OrderKind, Outcome, Result, Source, UrlId, UrlRecord, UrlState
+from gossamer.model.figures import MAX_DEPTH
+from gossamer.model.records import FetchKind, Outcome, Result, Source, UrlId, UrlRecord, UrlState
 from gossamer.model.state import CrawlState, Reread, SeedRecord
 
 if TYPE_CHECKING:
@@ -47,18 +46,16 @@ class Rereading:
         state: CrawlState,
         *,
         admission: Admission,
-        links: LinkFollowing,
-        robots: RobotsResults,
-        requisites: RequisiteQueue,
+        results: Results,
         emitter: EventEmitter,
     ) -> None:
         self._ledger = ledger
         self._limits = limits
         self._state = state
         self._admission = admission
-        self._links = links
-        self._robots = robots
-        self._requisites = requisites
+        self._links = results.links
+        self._robots = results.robots
+        self._requisites = results.requisites
         self._events = emitter
 
     @property
@@ -68,7 +65,7 @@ class Rereading:
 
     @property
     def finds_requisites(self) -> bool:
-        """Whether there are pages to read again for what they need: no limit of pages ends that."""
+        """Whether there are pages to read again for what they need: page limits do not end that."""
         return self._state.reread is not None and self._state.reread.requisites
 
     @property
@@ -127,7 +124,7 @@ class Rereading:
             return
         for url_id, row in self._ledger.urls(after=after):
             is_known = row.state is UrlState.DONE and row.outcome in _WITH_LINKS and row.fetched_at < reread.before
-            if not is_known or row.source is Source.PROBE or row.kind is OrderKind.REQUISITE:
+            if not is_known or row.source is Source.PROBE or row.kind is FetchKind.REQUISITE:
                 continue
             if self._has_new_links(row, reread) or (reread.requisites and is_stored_page(row)):
                 yield url_id, row
@@ -150,6 +147,8 @@ class Rereading:
         reread.after = url_id
         reread.pages += 1
         has_new_links = self._has_new_links(row, reread)
+        if has_new_links and row.links_found:
+            self._state.totals.count_cut(MAX_DEPTH, -row.links_found)
         if result is None:
             if has_new_links:
                 self._admission.requeue(url, now)
@@ -161,7 +160,7 @@ class Rereading:
         host = self._ledger.host(url.host)
         if host is None or not host.soft_404 or host.soft_404 != result.text_hash:
             is_copy = bool(row.duplicate_of or row.near_duplicate_of)
-            reread.new_links += self._links.follow(url, result, is_copy, now)
+            reread.new_links += len(self._links.follow(url, result, is_copy, now).new)
 
     def finish(self, now: float) -> None:
         """Record that all pages were read."""
@@ -179,7 +178,7 @@ class Rereading:
 
 def is_stored_page(row: UrlRecord) -> bool:
     """Return whether a row is of a page whose bytes are in the archive."""
-    return row.kind is OrderKind.PAGE and row.outcome in _PAGES and row.archived is not None
+    return row.kind is FetchKind.PAGE and row.outcome in _PAGES and row.archived is not None
 
 
 def _which(reread: Reread) -> str:

@@ -20,14 +20,14 @@ from gossamer.engine.results.evidence import chosen_quarantines, requeue_quarant
 from gossamer.engine.shards.host_directory import HostDirectory
 from gossamer.model.events import EventName
 from gossamer.model.figures import Totals
-from gossamer.model.records import HostRecord, OrderKind, Outcome, Source, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, HostRecord, Outcome, Source, UrlId, UrlRecord, UrlState
 from gossamer.model.state import OperatorRequest
 
 if TYPE_CHECKING:
     from gossamer.ports import Ledger
 
 NO_LETTERS = "no dead letters match"
-_PURPOSES = {OrderKind.SITEMAP: "sitemap", OrderKind.REQUISITE: "requisite"}
+_PURPOSES = {FetchKind.SITEMAP: "sitemap", FetchKind.REQUISITE: "requisite"}
 _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 
 
@@ -105,8 +105,9 @@ class Revival:
             revived[name] = host
             quarantined += row.outcome == Outcome.QUARANTINED
             evicted += row.outcome == Outcome.EVICTED
-            self._ledger.requeue(queued_from(url_id, name, row), self._as_new(url_id, row, host, totals, done))
-            Counts.enqueue_stored(host, 1, int(row.kind is OrderKind.REQUISITE))
+            fresh = self._as_new(url_id, row, host, totals, done)
+            self._ledger.requeue(queued_from(url_id, name, fresh), fresh)
+            Counts.enqueue_stored(host, 1, int(row.kind is FetchKind.REQUISITE))
         self._holding.count_quarantined(-quarantined)
         totals.evicted -= evicted
         for host in revived.values():
@@ -126,14 +127,14 @@ class Revival:
         row.not_before = 0.0
         row.hops = 0
         is_dead = row.state is UrlState.DEAD
-        is_requisite = row.kind is OrderKind.REQUISITE
+        is_requisite = row.kind is FetchKind.REQUISITE
         if is_requisite:
             done.requisites += 1
             totals.uncount_requisite(0 if is_dead else row.content_bytes, was_stored=not is_dead)
         if is_dead:
             done.letters += not is_requisite
             return row
-        if row.kind is OrderKind.PAGE and row.outcome in _PAGES:
+        if row.kind is FetchKind.PAGE and row.outcome in _PAGES:
             done.pages += 1
             self._uncount(row, host, totals)
         elif not is_requisite:

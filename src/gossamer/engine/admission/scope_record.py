@@ -12,15 +12,12 @@ from gossamer.model.state import CrawlState
 
 
 class ScopeRecord:
-    """The scope, and the URLs that extended it."""
-
     def __init__(self, scope: Scope, seeds: SeedRules, state: CrawlState) -> None:
         self._scope = scope
         self._seeds = seeds
         self._state = state
 
     def restore(self) -> None:
-        """Restore the scope from the crawl's state."""
         for url in self._state.scope:
             self._scope.join(url, host_of(url))
 

@@ -111,7 +111,6 @@ class SeedRules:
                 yield seed, no_effect(seed, found)
 
     def find(self, link: Link) -> SeedRecord | None:
-        """Return the record of a seed that has one."""
         if self._shared is not None:
             return self._shared.get(link.id)
         return self._ledger.record(SEEDS, link.id) if self._last_number else None

@@ -14,8 +14,6 @@ from gossamer.model.state import SeedRecord
 
 
 class Seeding:
-    """Queues seeds."""
-
     def __init__(self, rules: SeedRules, scope: ScopeRecord, admission: Admission, rereading: Rereading) -> None:
         self._rules = rules
         self._scope = scope
@@ -40,7 +38,7 @@ class Seeding:
             context = LinkContext(depth=0, source=Source.SEED, https_first=link.id in https_first, seed=number)
             if meta:
                 self._admission.attach(link.id, meta)
-            added += len(self._admission.offer([link], context, now))
+            added += len(self._admission.offer([link], context, now).new)
         return added
 
     def _number_of(self, link: Link, wanted: SeedRecord | None, now: float) -> int:

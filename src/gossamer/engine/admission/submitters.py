@@ -15,7 +15,6 @@ MAX_SUBMITTERS = 100  # other domains whose URLs one sitemap may list
 
 
 def add_submitter(ledger: RecordStore, sitemap: UrlId, domain: str) -> None:
-    """Store that a sitemap may list URLs of a domain."""
     known = ledger.record(SUBMITTERS, sitemap) or Submitters(sitemap)
     if domain not in known.domains and len(known.domains) < MAX_SUBMITTERS:
         known.domains += (domain,)

@@ -6,7 +6,7 @@
 | held      | leaves the queue and is held, as if never found                  |              |
 | refuted   |                                                                  | is queued    |
 
-Only what was found on pages of the pattern is concerned (`core/traps/watch`): the parents are looked up, once each.
+Only what was found on pages of the pattern is affected (`core/traps/watch`): the parents are looked up, once each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gossamer.core.links.intake import Intake
 from gossamer.core.links.requisite import is_requisite
 from gossamer.core.traps.quarantine import Quarantine
 from gossamer.core.traps.url_patterns import contains
-from gossamer.core.traps.watch import TURNS, Change, Verdict
+from gossamer.core.traps.watch import TURNS, PatternChange, PatternVerdict
 from gossamer.core.url.identity import host_id
 from gossamer.engine.admission.admission import Admission
 from gossamer.engine.admission.removal import Removal
@@ -60,21 +60,21 @@ class TrapVerdicts:
         self._events = emitter
         self._state = state
 
-    def apply(self, verdict: Verdict, now: float) -> None:
+    def apply(self, verdict: PatternVerdict, now: float) -> None:
         """Change the queue as a verdict demands, and store it."""
         pattern = verdict.quarantine
         match verdict.change:
-            case Change.SUSPECTED:
+            case PatternChange.SUSPECTED:
                 self._demote_queued(pattern, now)
                 self._hold_queued(pattern.host, now)
                 self._events.trap(EventName.TRAP_SUSPECTED, pattern, now)
-            case Change.HELD:
+            case PatternChange.HELD:
                 self._hold_queued(pattern.host, now)
                 self._events.trap(EventName.TRAP_QUARANTINED, pattern, now)
-            case Change.CLEARED | Change.REFUTED:
+            case PatternChange.CLEARED | PatternChange.REFUTED:
                 self._events.trap(EventName.TRAP_CLEARED, pattern, now)
                 self._holding.release(pattern.host, HoldRule.QUARANTINE)
-            case Change.COUNTED:
+            case PatternChange.COUNTED:
                 pass
         self._ledger.put_record(QUARANTINES, pattern)
 

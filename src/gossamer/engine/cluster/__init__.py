@@ -1,1 +1,1 @@
-"""What does one node of a cluster own, send and read? `node.Node`, for the real agent and the simulated one alike."""
+"""What does one node of a cluster own, send and read? `node.ClusterNode`, for the real agent and the simulated one."""

@@ -13,7 +13,7 @@ from msgspec.msgpack import Decoder, Encoder
 from gossamer.core.links.intake import LinkContext
 from gossamer.core.links.requisite import requisite_to
 from gossamer.core.url.forms import link_to
-from gossamer.model.records import Link, OrderKind, Outcome, QueuedUrl, Source, UrlId
+from gossamer.model.records import FetchKind, Link, Outcome, QueuedUrl, Source, UrlId
 from gossamer.model.state import DomainRank
 
 
@@ -39,12 +39,10 @@ class RobotsAnswer(Struct, array_like=True, frozen=True):
 
 
 class LinkMessage(Struct, array_like=True, frozen=True):
-    """A link and where it was found."""
-
     url: str
     depth: int
     source: Source
-    kind: OrderKind
+    kind: FetchKind
     parent: UrlId = b""
     hops: int = 0
     seed: int = 0
@@ -66,7 +64,7 @@ class RequisiteMessage(Struct, array_like=True, frozen=True):
     seed: int = 0
 
 
-class Letter(Struct, array_like=True):
+class NodeMessage(Struct, array_like=True):
     """All that one commit sends to one shard."""
 
     links: list[LinkMessage] = []
@@ -78,11 +76,10 @@ class Letter(Struct, array_like=True):
 
 
 _encode = Encoder().encode
-_decode = Decoder(Letter).decode
+_decode = Decoder(NodeMessage).decode
 
 
 def message_of(link: Link, context: LinkContext, lastmod: str = "") -> LinkMessage:
-    """Return the message about a link."""
     return LinkMessage(
         url=link.url,
         depth=context.depth,
@@ -99,7 +96,6 @@ def message_of(link: Link, context: LinkContext, lastmod: str = "") -> LinkMessa
 
 
 def context_of(message: LinkMessage) -> LinkContext:
-    """Return where the link of a message was found."""
     return LinkContext(
         depth=message.depth,
         source=message.source,
@@ -113,12 +109,10 @@ def context_of(message: LinkMessage) -> LinkContext:
 
 
 def link_of(message: LinkMessage) -> Link:
-    """Return the link of a message."""
     return link_to(message.url)
 
 
 def requisite_message(url: QueuedUrl) -> RequisiteMessage:
-    """Return the message about a requisite."""
     return RequisiteMessage(url.url, url.parent, url.depth, url.priority, url.source, url.hops, url.seed)
 
 
@@ -132,7 +126,7 @@ def requisite_of(message: RequisiteMessage, seq: int, now: float) -> QueuedUrl:
         priority=message.priority,
         seq=seq,
         depth=message.depth,
-        kind=OrderKind.REQUISITE,
+        kind=FetchKind.REQUISITE,
         source=message.source,
         parent=message.parent,
         hops=message.hops,
@@ -141,28 +135,26 @@ def requisite_of(message: RequisiteMessage, seq: int, now: float) -> QueuedUrl:
     )
 
 
-def encode_letter(letter: Letter) -> bytes:
-    """Return a letter as bytes."""
-    return _encode(letter)
+def encode_message(message: NodeMessage) -> bytes:
+    return _encode(message)
 
 
-def decode_letter(data: bytes) -> Letter:
-    """Return a letter from bytes."""
+def decode_message(data: bytes) -> NodeMessage:
     return _decode(data)
 
 
-def parts_of(letter: Letter, max_links: int) -> Iterator[Letter]:
-    """Yield a letter in parts, in the order in which they are to be received; most consist of one."""
-    links = letter.links
-    requisites = letter.requisites
-    if len(links) + len(requisites) <= max_links and len(letter.answers) <= 1:
-        yield letter
+def parts_of(message: NodeMessage, max_links: int) -> Iterator[NodeMessage]:
+    """Yield a message in parts, in the order in which they are to be received; most consist of one."""
+    links = message.links
+    requisites = message.requisites
+    if len(links) + len(requisites) <= max_links and len(message.answers) <= 1:
+        yield message
         return
-    yield Letter(homes=letter.homes, ranks=letter.ranks)
+    yield NodeMessage(homes=message.homes, ranks=message.ranks)
     for begin in range(0, len(links), max_links):
-        yield Letter(links=links[begin : begin + max_links])
+        yield NodeMessage(links=links[begin : begin + max_links])
     for begin in range(0, len(requisites), max_links):
-        yield Letter(requisites=requisites[begin : begin + max_links])
-    yield Letter(questions=letter.questions)
-    for answer in letter.answers:  # one by one: memory may have room for the rules of one
-        yield Letter(answers=[answer])
+        yield NodeMessage(requisites=requisites[begin : begin + max_links])
+    yield NodeMessage(questions=message.questions)
+    for answer in message.answers:  # one by one: memory may have room for the rules of one
+        yield NodeMessage(answers=[answer])

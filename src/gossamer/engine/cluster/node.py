@@ -28,7 +28,8 @@ from gossamer.core.cluster.regions import Regions, labels_in
 from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.ledger.rows import decode_content
 from gossamer.core.url.identity import shard_of
-from gossamer.engine.cluster.link_messages import Letter, decode_letter, encode_letter, parts_of
+from gossamer.engine.cluster.link_messages import NodeMessage, encode_message, parts_of
+from gossamer.engine.cluster.message_checks import checked
 from gossamer.engine.crawl import Crawl
 from gossamer.model.errors import LeaseLostError
 from gossamer.model.state import CrawlRecord, NodeStatus, OperatorRequest, Waiting
@@ -45,7 +46,7 @@ _ID_BYTES = 16
 _SIGNED_BYTES = _ID_BYTES + SIGNATURE_BYTES
 
 
-class Asked(NamedTuple):
+class AskedState(NamedTuple):
     """What a node knew when it asked the engine: an answer is compared with that."""
 
     at: float  # on the driver's clock
@@ -58,7 +59,8 @@ class Delivery(NamedTuple):
     """What one commit sent to one shard, decoded."""
 
     id: bytes
-    letter: Letter
+    message: NodeMessage  # without what no node can have sent
+    problem: str = ""  # what is wrong with the rest; empty if nothing is
 
 
 class Received:
@@ -66,7 +68,7 @@ class Received:
 
     __slots__ = ("epoch", "id", "is_begun", "part", "parts", "shard")
 
-    def __init__(self, shard: int, epoch: int, message: bytes, parts: Iterator[Letter]) -> None:
+    def __init__(self, shard: int, epoch: int, message: bytes, parts: Iterator[NodeMessage]) -> None:
         self.shard = shard
         self.epoch = epoch
         self.id = message
@@ -78,7 +80,7 @@ class Received:
 def opened(inboxes: Mapping[int, Sequence[Message]]) -> dict[int, list[Delivery]]:
     """Decode the messages of inboxes. May run in a thread."""
     return {
-        shard: [Delivery(message.id, decode_letter(message.links)) for message in messages]
+        shard: [Delivery(message.id, *checked(message.links)) for message in messages]
         for shard, messages in inboxes.items()
     }
 
@@ -122,11 +124,11 @@ class ClusterNode:
 
     # -- leases -----------------------------------------------------------------------------------
 
-    def ask(self, at: float) -> Asked:
+    def ask(self, at: float) -> AskedState:
         """Return what to pass to `learn` with the answer to `join` or `renew` that is about to be requested."""
-        return Asked(at, self._moves, self._committed, self._claims)
+        return AskedState(at, self._moves, self._committed, self._claims)
 
-    def learn(self, membership: Membership, asked: Asked) -> None:
+    def learn(self, membership: Membership, asked: AskedState) -> None:
         """Record an answer to `join` or `renew`.
 
         Raises if the engine has gone back in time and lost shards or commits of this node: one that has nothing to do
@@ -186,7 +188,7 @@ class ClusterNode:
         self._returning |= {shard for request in new for shard in request.shards} & self._owned.keys()
 
     def end_drained(self, now: float) -> bool:
-        """Make no more orders for shards that others are to own, and end those that have no order out.
+        """Make no more tasks for shards that others are to own, and end those that have no task out.
 
         Return whether any was ended. The commit that follows has their last rows.
         """
@@ -208,7 +210,7 @@ class ClusterNode:
             self._leaves_with[shard] = self._commits + 1
         return bool(ended)
 
-    def note_move(self) -> None:
+    def record_move(self) -> None:
         """Record that a call that takes or releases shards is about to be made."""
         self._moves += 1
 
@@ -255,14 +257,16 @@ class ClusterNode:
 
     def needs_record(self, inboxes: Mapping[int, Sequence[Delivery]]) -> bool:
         """Return whether links descend from a seed that is not known: the crawl's record is to be read first."""
-        letters = (delivery.letter for deliveries in inboxes.values() for delivery in deliveries)
-        return not self._crawl.seeds.knows(max((link.seed for letter in letters for link in letter.links), default=0))
+        messages = (delivery.message for deliveries in inboxes.values() for delivery in deliveries)
+        return not self._crawl.seeds.knows(
+            max((link.seed for message in messages for link in message.links), default=0)
+        )
 
     def receive(self, inboxes: Mapping[int, Sequence[Delivery]]) -> None:
         """Accept what other nodes sent, for `offer_slice`. That of a shard that is not owned stays in its inbox."""
         for shard, deliveries in inboxes.items():
             for delivery in deliveries if shard in self._owned else ():
-                parts = parts_of(delivery.letter, self.part_links)
+                parts = parts_of(delivery.message, self.part_links)
                 self._in_hand.append(Received(shard, self._owned[shard], delivery.id, parts))
 
     def offer_slice(self, now: float) -> bool:
@@ -333,7 +337,7 @@ class ClusterNode:
             totals=self._crawl.totals.copy(),
             epochs={shard: mine[shard] for shard in {*rows, *self._read_ids}},
             rows=rows,
-            links={shard: encode_letter(letter) for shard, letter in self._crawl.letters.take_outbox().items()},
+            links={shard: encode_message(message) for shard, message in self._crawl.messages.take_outbox().items()},
             read=self.read_ids(),
             contents={row.key: decode_content(row.value or b"").url_id for row in unsharded if _is_new(row, _CONTENTS)},
             signatures={value[:_ID_BYTES]: value[_ID_BYTES:] for value in _values(unsharded, _SIGNATURES)},
@@ -354,10 +358,10 @@ class ClusterNode:
         for content_hash, first in known.contents.items():
             page = commit.contents[content_hash]
             if first != page and shard_of(page) in self._owned:
-                self._crawl.letters.copies.mark(page, first, now)
+                self._crawl.messages.copies.mark(page, first, now)
         for page, other in known.similar.items():
             if shard_of(page) in self._owned:
-                self._crawl.letters.copies.mark_near(page, other, now)
+                self._crawl.messages.copies.mark_near(page, other, now)
 
     # -- the budget of pages ----------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ If a rule gives the domain another label than its shard has,
 
 1. its hosts are blocked here, and the shard is about to be released and taken again (`due`);
 2. whoever takes the shard, this node or another, removes the rows of its URLs and sends them to the shard in the range
-   of the label, as ordinary links: rows and letters leave with one commit. The record stays, as a forwarding address;
-3. the owner of that shard stores the same record, with the first letter, so that its next owner knows the domain, too.
+   of the label, as ordinary links: rows and messages leave with one commit. The record stays, as a forwarding address;
+3. the owner of that shard stores the same record, with the first message, so that its next owner knows the domain, too.
 
 From then on this process makes the ids of the domain by its label (`Regions.homes`). Nodes that have not heard of it
-send links to the first shard, whose owner forwards them: an id is made anew from the URL wherever a letter is read.
+send links to the first shard, whose owner forwards them: an id is made anew from the URL wherever a message is read.
 Ids of links that a worker process or a stored batch made before are made again by `Admission.offer`.
 """
 
@@ -25,7 +25,7 @@ from gossamer.core.ledger.tables import HELD, HELD_COUNTS, HOMES, SUBMITTERS, he
 from gossamer.core.links.requisite import count_requisites, is_requisite
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.identity import domain_id, id_in_shard, shard_of
-from gossamer.engine.cluster.link_messages import Letter, LinkMessage, requisite_message
+from gossamer.engine.cluster.link_messages import LinkMessage, NodeMessage, requisite_message
 from gossamer.model.records import HostId, HostRecord, QueuedUrl, UrlId
 from gossamer.model.state import CrawlState, DomainHome, HeldUrl, HoldRule
 
@@ -47,14 +47,14 @@ class Rehoming:
         frontier: Frontier,
         ledger: FrontierStore,
         *,
-        letter_to: Callable[[str], Letter],
+        message_to: Callable[[str], NodeMessage],
         state: CrawlState,
     ) -> None:
         self._regions = regions
         self._country_of = country_of
         self._frontier = frontier
         self._ledger = ledger
-        self._letter_to = letter_to
+        self._message_to = message_to
         self._state = state
         self._leaving: set[int] = set()  # shards with domains that belong elsewhere
         self._asked_at: dict[int, float] = {}  # when shards were last to be taken again
@@ -91,9 +91,15 @@ class Rehoming:
             self._frontier.block(host, is_blocked=True, now=now)
             self._ledger.put_host(record)
 
-    def settle(self, letter: Letter) -> None:
-        """Store which domains in a letter belong here."""
-        for domain, label in letter.homes.items():
+    def is_elsewhere(self, domain: str) -> bool:
+        """Return whether a domain was found to belong to another shard than the one that follows from its name."""
+        key = domain_id(domain)
+        home = self._ledger.record(HOMES, key)
+        return home is not None and home.label != self._regions.label_of_shard(shard_of(key))
+
+    def settle(self, message: NodeMessage) -> None:
+        """Store which domains in a message belong here."""
+        for domain, label in message.homes.items():
             self._regions.learn_home(domain, label)
             key = domain_id(domain)
             if self._ledger.record(HOMES, key) is None:
@@ -119,7 +125,7 @@ class Rehoming:
             for url in batch:
                 self._ledger.finish(url, None)
                 if is_requisite(url):
-                    self._letter_to(url.url).requisites.append(requisite_message(url))
+                    self._message_to(url.url).requisites.append(requisite_message(url))
                 else:
                     self._send(_message_of(url), url.id)
             self._state.totals.urls_seen -= len(batch) - count_requisites(batch)  # they are admitted once more
@@ -135,12 +141,12 @@ class Rehoming:
                     self._send(_message_of(held), held.id)
         self._ledger.remove_record(HELD_COUNTS, host)
 
-    def _send(self, message: LinkMessage, url_id: UrlId) -> None:
-        letter = self._letter_to(message.url)
+    def _send(self, link: LinkMessage, url_id: UrlId) -> None:
+        message = self._message_to(link.url)
         submitters = self._ledger.record(SUBMITTERS, url_id)
-        letter.links.append(message)
+        message.links.append(link)
         for domain in submitters.domains if submitters is not None else ():
-            letter.links.append(LinkMessage(message.url, message.depth, message.source, message.kind, submitter=domain))
+            message.links.append(LinkMessage(link.url, link.depth, link.source, link.kind, submitter=domain))
 
 
 def _message_of(link: QueuedUrl | HeldUrl) -> LinkMessage:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 class DomainRanks:
-    """The ranks of domains and of their hosts."""
-
     def __init__(
         self, frontier: Frontier, ledger: FrontierStore, given: Mapping[str, float], state: CrawlState
     ) -> None:
@@ -33,12 +31,10 @@ class DomainRanks:
         self._given = given  # by host
 
     def find(self, domain: str) -> DomainRank | None:
-        """Return what is known about the rank of a domain."""
         found = self._ledger.record(RANKS, domain_id(domain))
         return found if found is not None and found.domain == domain else None  # else another with an equal hash
 
     def of(self, domain: str, otherwise: float) -> float:
-        """Return the rank of a domain, if it has one."""
         found = self.find(domain)
         return otherwise if found is None else found.rank
 

@@ -33,9 +33,9 @@ from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.shards.shard_memory import ShardMemory
 from gossamer.model.figures import Figures
 from gossamer.model.records import (
+    FetchKind,
     HostRecord,
     Link,
-    OrderKind,
     Outcome,
     QueuedUrl,
     Result,
@@ -54,7 +54,7 @@ _LANE_BYTES = 4 * LANES  # of a MinHash signature
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _OK = Outcome.OK
 _REDIRECT = Outcome.REDIRECT
-_PAGE = OrderKind.PAGE
+_PAGE = FetchKind.PAGE
 _LINK = Source.LINK
 _PROBE = Source.PROBE
 _LENGTH = Truncation.LENGTH
@@ -111,7 +111,6 @@ class Evidence(ShardMemory):
             self._ledger.put_record(EVIDENCE, evidence)
 
     def forget(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         self._soft.release(shards)
 
     # -- facts ------------------------------------------------------------------------------------
@@ -211,7 +210,7 @@ def _unlikely(url: str) -> str:
 
 
 def chosen_quarantines(known: Iterable[Quarantine], name: str, before: float = inf) -> list[Quarantine]:
-    """Return the quarantines that a name concerns: one, or all that began before some time; none if it is unknown."""
+    """Return the quarantines that a name stands for: one, or all that began before some time; none if it is unknown."""
     in_force = (each for each in known if not each.is_released)
     if name == ALL_PATTERNS:
         return [each for each in in_force if each.since < before]

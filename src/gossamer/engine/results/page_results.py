@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gossamer.core.frontier.effects import Effects
 from gossamer.core.ledger.catalog import change_of, finished_record
+from gossamer.engine.admission.admission import NOTHING_OFFERED
 from gossamer.engine.admission.link_following import LinkFollowing
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.results.copies import Copies
@@ -14,7 +17,7 @@ from gossamer.engine.results.requisites import RequisiteQueue
 from gossamer.engine.results.spam_watch import SpamWatch
 from gossamer.engine.revisit.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
-from gossamer.model.records import Order, OrderKind, Outcome, QueuedUrl, Result, UrlState
+from gossamer.model.records import Completed, FetchKind, FetchTask, Outcome, QueuedUrl, Result, UrlState
 
 if TYPE_CHECKING:
     from gossamer.ports import QueueStore
@@ -22,13 +25,11 @@ if TYPE_CHECKING:
 MAX_USAGE_CHARS = 1000
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _WORKER_LOST = Outcome.WORKER_LOST
-_PAGE = OrderKind.PAGE
+_PAGE = FetchKind.PAGE
 _DONE = UrlState.DONE
 
 
 class PageResults:
-    """Records the results of requests for pages and sitemaps."""
-
     def __init__(
         self,
         rules: CrawlRules,
@@ -52,17 +53,19 @@ class PageResults:
         self._requisites = requisites if requisites.is_on else None
         self._events = emitter
 
-    def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
+    def record(self, task: FetchTask, url: QueuedUrl, result: Result, effects: Effects, now: float) -> Completed:
         """Record the end of a request for a page that is not tried again."""
         is_page = effects.is_page
         host = effects.hosts[0]
-        is_copy = self._copies.is_copy(url, result) if is_page else False
+        if is_page:
+            result = self._copies.marked(url, result)
+        is_copy = bool(result.duplicate_of or result.near_duplicate_of)
         before = self._ledger.look_up(url.id) if url.etag or url.last_modified or self._rules.cooldown_s else None
         if effects.usage:
             stated = [*effects.usage, result.usage] if result.usage else effects.usage
-            result.usage = "; ".join(stated)[:MAX_USAGE_CHARS]
+            result = replace(result, usage="; ".join(stated)[:MAX_USAGE_CHARS])
         if is_page:
-            self._spam.record_page(url, result, host, now, before)
+            result = self._spam.record_page(url, result, host, now, before)
         row = finished_record(url, effects.state or _DONE, result, before)
         if self._revisits.is_on:
             self._revisits.begin(url, row, result, host, now)
@@ -72,18 +75,20 @@ class PageResults:
             change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
             if change is not None:
                 self._ledger.record_change(url.id, change)
-        new = 0 if shown.is_soft_404 else self._links.follow(url, result, is_copy, now)
+        offered = NOTHING_OFFERED if shown.is_soft_404 else self._links.follow(url, result, is_copy, now)
+        new = len(offered.new)
         self._evidence.record_novelty(url, result, host, new, now)
         if self._requisites is not None and is_page:
             self._requisites.follow_page(url, result, now)
         if shown.probe is not None:
             self._links.probe(url, shown.probe, now)
-        self._events.page(order, url, result, new, now)
+        self._events.page(task, url, result, new, now)
         if is_copy:
             self._copies.emit(url, result, now)
+        return Completed(task, result, offered.is_final)
 
-    def record_retry(self, order: Order, url: QueuedUrl, result: Result, retry: QueuedUrl, now: float) -> None:
+    def record_retry(self, task: FetchTask, url: QueuedUrl, result: Result, retry: QueuedUrl, now: float) -> None:
         """Record a request that failed and is tried again."""
         if result.outcome is not _WORKER_LOST and not url.known:
             self._ledger.requeue(retry)
-        self._events.retry(order, url, result, retry.not_before - now, now)
+        self._events.retry(task, url, result, retry.not_before - now, now)

@@ -1,13 +1,17 @@
 """What pages need to be shown: which of it is queued, and what follows when it was fetched?
 
 Requisites (`core/links/requisite`) have a way of their own into the queue, past the rules that are made for pages:
-scope, depth, extensions, traps, quarantines, the first pass, spam and the limit of links per page do not concern them.
-What does: hosts and patterns that the operator excluded, the limit per page, the limits on new hosts (per domain, and
-per address of the page that names them). From there on they are orders like others: robots.txt, pace, retries and
+scope, depth, extensions, traps, quarantines, the first pass, spam and the limit of links per page do not apply to them.
+What applies: hosts and patterns that the operator excluded, the limit per page, the limits on new hosts (per domain,
+and per address of the page that names them). From there on they are tasks like others: robots.txt, pace, retries and
 redirects are the same. Nothing leads on from one but what a stylesheet names, and its redirect.
 
 Each is fetched once per crawl. What is stored as a page already is not fetched again, and a queued requisite that
 becomes a page meanwhile is done with it. Without the option nothing here is called.
+
+What a page of another domain names is requested without credentials, and the default excludes apply to it. If the host
+gives nothing away without them, a page of its own would find its requisites fetched in vain: at hosts that requests
+identify themselves to, what was foreign is fetched once more as soon as a page of the same domain names it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.ledger.catalog import finished_record, queued_from
 from gossamer.core.links.intake import Intake, Refused
 from gossamer.core.links.requisite import (
+    is_foreign,
+    is_foreign_to,
     queued_requisite,
     redirected,
     requisite_id,
@@ -26,12 +32,14 @@ from gossamer.core.links.requisite import (
     room_for_each,
     room_of,
 )
+from gossamer.core.url.forms import origin_of
+from gossamer.core.url.host_patterns import names_host
 from gossamer.engine.admission.admission import Admission
 from gossamer.engine.cluster.link_messages import RequisiteMessage, requisite_message, requisite_of
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.rules import CrawlRules
 from gossamer.model.figures import Totals
-from gossamer.model.records import Link, Order, Outcome, QueuedUrl, Result, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchTask, Link, Outcome, QueuedUrl, Result, UrlId, UrlRecord, UrlState
 from gossamer.model.state import CrawlState
 
 if TYPE_CHECKING:
@@ -41,6 +49,7 @@ MEMO_URLS = 100_000  # that were offered lately: most pages of a site need the s
 AS_PAGE = "stored as a page"
 _OK = Outcome.OK
 _REDIRECT = Outcome.REDIRECT
+_BY_CREDENTIALS = (_OK, _REDIRECT, Outcome.CLIENT_ERROR)  # may be another one with them
 
 
 class RequisiteQueue:
@@ -58,17 +67,20 @@ class RequisiteQueue:
         state: CrawlState,
     ) -> None:
         self._limit = rules.max_requisites
+        self._identified = rules.identified
         self._frontier = frontier
         self._intake = intake
         self._ledger = ledger
         self._admission = admission
         self._events = emitter
         self._state = state
-        self._memo: set[UrlId] = set()
+        self._memo: set[UrlId] = set()  # a foreign one under the id that it has as a page
+        self._named_again: dict[
+            UrlId, QueuedUrl
+        ] = {}  # queued as foreign, and named by a page of their own domain since
 
     @property
     def is_on(self) -> bool:
-        """Whether requisites are fetched."""
         return self._limit > 0
 
     @property
@@ -96,9 +108,9 @@ class RequisiteQueue:
         next_seq = self._intake.next_arrival
         return self.offer(
             [
-                queued_requisite(link, url, each if place < sheets else 0, next_seq(), now)
-                for place, link in enumerate(links)
-                if link.id not in self._memo
+                queued_requisite(link, url, each if index < sheets else 0, next_seq(), now)
+                for index, link in enumerate(links)
+                if _memo_key(link.id, is_foreign_to(link, url)) not in self._memo
             ],
             url.url,
             now,
@@ -108,22 +120,44 @@ class RequisiteQueue:
         """Queue requisites that are new; return how many."""
         own: list[QueuedUrl] = []
         for url in urls:
-            self._remember(url.id)
-            rule = self._intake.scope.requisite_refusal(url.url, url.host)
+            self._remember(_memo_key(url.id, is_foreign(url)))
+            rule = self._intake.scope.requisite_refusal(url.url, url.host, is_foreign=is_foreign(url))
             if rule is not None:
                 self._refuse(url, rule, now)
             elif self._admission.owns(_link(url)):
                 if not self._is_stored_as_page(url):
                     own.append(url)
             else:
-                self._admission.letter_to(url.url).requisites.append(requisite_message(url))
+                self._admission.message_to(url.url).requisites.append(requisite_message(url))
         for url, rule in self._admission.refused_strangers(own, found_on):
             own.remove(url)
             self._refuse(url, rule, now)
-        return len(self._admission.admit_requisites(own, now)) if own else 0
+        if not own:
+            return 0
+        new = {url.id for url in self._admission.admit_requisites(own, now)}
+        again = [url for url in own if url.id not in new and self._fetch_again(url, now)] if self._identified else ()
+        return len(new) + len(again)
+
+    def _fetch_again(self, url: QueuedUrl, now: float) -> bool:
+        """Queue with credentials what was requested without, if that can have made a difference; return whether."""
+        authority = origin_of(url.url).partition("://")[2]
+        if is_foreign(url) or not any(names_host(each, url.host, authority) for each in self._identified):
+            return False
+        row = self._ledger.look_up(url.id)
+        if row is None or not is_foreign(row):
+            return False
+        if row.state is UrlState.QUEUED:
+            if len(self._named_again) < MEMO_URLS:
+                self._named_again[url.id] = url
+            return False
+        if row.outcome not in _BY_CREDENTIALS:
+            return False
+        if row.outcome != _REDIRECT:
+            self._totals.uncount_requisite(row.content_bytes, was_stored=row.outcome == _OK)
+        self._admission.requeue(url, now)
+        return True
 
     def receive(self, messages: Iterable[RequisiteMessage], now: float) -> None:
-        """Queue requisites of pages of other nodes."""
         for message in messages:
             self.offer([requisite_of(message, self._intake.next_arrival(), now)], "", now)
 
@@ -152,6 +186,7 @@ class RequisiteQueue:
         queued = queued_from(key, url.host, row)
         if self._frontier.forget(url.host, [queued], now):
             self._ledger.finish(queued, _as_page(row, result))
+            self._named_again.pop(key, None)
             self._totals.count_requisite(0)
             record = self._frontier.record_of(url.host)
             if record is not None:
@@ -159,7 +194,7 @@ class RequisiteQueue:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def record(self, order: Order, url: QueuedUrl, result: Result, state: UrlState | None, now: float) -> None:
+    def record(self, task: FetchTask, url: QueuedUrl, result: Result, state: UrlState | None, now: float) -> None:
         """Record the end of a request for a requisite that is not tried again."""
         self._ledger.finish(url, finished_record(url, state or UrlState.DONE, result, None))
         new = 0
@@ -170,7 +205,10 @@ class RequisiteQueue:
             new = self._follow(url, result, room_of(url), now)
         else:
             self._totals.requisites_failed += 1
-        self._events.page(order, url, result, new, now)
+        again = self._named_again.pop(url.id, None)
+        if again is not None and is_foreign(url):
+            new += self._fetch_again(again, now)
+        self._events.page(task, url, result, new, now)
 
     def _follow_redirect(self, url: QueuedUrl, target: str, now: float) -> int:
         link = requisite_to(target)
@@ -183,6 +221,10 @@ class RequisiteQueue:
 
 def _link(url: QueuedUrl) -> Link:
     return Link(url.url, url.id, url.host)
+
+
+def _memo_key(key: UrlId, foreign: bool) -> UrlId:
+    return requisite_id(key) if foreign else key
 
 
 def _as_page(row: UrlRecord, result: Result) -> UrlRecord:

@@ -8,6 +8,7 @@ from gossamer.core.frontier.effects import Effects
 from gossamer.core.frontier.workbench import OriginRules
 from gossamer.core.ledger.catalog import record_of
 from gossamer.core.links.intake import LinkContext
+from gossamer.core.robots.answers import leads_to_robots
 from gossamer.core.robots.rules import MAX_CRAWL_DELAY_S, MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import canonical, host_of, link_to
@@ -22,8 +23,8 @@ from gossamer.engine.rules import CrawlRules
 from gossamer.model.events import EventName
 from gossamer.model.records import (
     ContentRecord,
-    Order,
-    OrderKind,
+    FetchKind,
+    FetchTask,
     Outcome,
     QueuedUrl,
     Result,
@@ -38,15 +39,17 @@ if TYPE_CHECKING:
 
 
 def result_of(answer: RobotsAnswer) -> Result:
-    """Return the answer to a question as the result of a request."""
-    result = Result(0, answer.outcome, status=answer.status, error=answer.error, robots=answer.body)
-    result.retry_after_s = answer.retry_after_s
-    return result
+    return Result(
+        0,
+        answer.outcome,
+        status=answer.status,
+        error=answer.error,
+        robots=answer.body,
+        retry_after_s=answer.retry_after_s,
+    )
 
 
 class RobotsResults:
-    """Records the results of robots.txt requests."""
-
     def __init__(
         self,
         rules: CrawlRules,
@@ -66,14 +69,13 @@ class RobotsResults:
         self._events = emitter
         self._state = state
 
-    def record(self, order: Order, result: Result, effects: Effects, now: float) -> None:
-        """Record the end of a request for robots.txt."""
+    def record(self, task: FetchTask, result: Result, effects: Effects, now: float) -> None:
         origin = effects.robots_origin
         robots = effects.robots
-        self._events.robots(order, result, origin, now)
+        self._events.robots(task, result, origin, now, lacks_https=bool(effects.fallbacks))
         if robots is not None and not robots.is_last_good_copy:
-            self._store(origin, order.url, robots, result, now)
-        self._warn_of_absurd(order, result, robots, now)
+            self._store(origin, task.url, robots, result, now)
+        self._warn_of_absurd(task, result, robots, now)
         for url in effects.fallbacks:
             self._fall_back(url, result, now)
         self._offer_sitemaps(effects.sitemaps, origin, now)
@@ -86,7 +88,7 @@ class RobotsResults:
         answered = effects.robots_answered
         if asked is not None:
             question = RobotsQuestion(asked.origin, asked.url, asked.hops)
-            self._admission.letter_to(asked.url).questions.append(question)
+            self._admission.message_to(asked.url).questions.append(question)
         if answered is not None:
             answer = RobotsAnswer(
                 answered.origin,
@@ -98,7 +100,7 @@ class RobotsResults:
                 result.robots[:MAX_ROBOTS_BYTES],
                 result.retry_after_s,
             )
-            self._admission.letter_to(answered.origin + "/").answers.append(answer)
+            self._admission.message_to(answered.origin + "/").answers.append(answer)
 
     def record_answer(self, answer: RobotsAnswer, effects: Effects, now: float) -> None:
         """Record a robots.txt that another node requested."""
@@ -112,25 +114,27 @@ class RobotsResults:
         rules = parse_robots(record.body, self._rules.robots_token)
         self._offer_sitemaps(list(rules.sitemaps), record.origin, now)
 
-    def _warn_of_absurd(self, order: Order, result: Result, robots: OriginRules | None, now: float) -> None:
-        """Warn of a redirect loop, which counts as no robots.txt, and of a delay over an hour, which is capped."""
+    def _warn_of_absurd(self, task: FetchTask, result: Result, robots: OriginRules | None, now: float) -> None:
+        """Warn of a redirect that is not followed, which counts as no robots.txt, and of a delay over an hour."""
         if robots is None:
             return
-        reason = "robots_loop" if result.outcome is Outcome.REDIRECT else ""
+        reason = ""
+        if result.outcome is Outcome.REDIRECT:
+            reason = "robots_loop" if leads_to_robots(task.url, result.redirect_to) else "robots_elsewhere"
         if robots.rules is not None and robots.rules.crawl_delay_s == MAX_CRAWL_DELAY_S:
             reason = "crawl_delay_capped"
         if reason:
-            self._events.emit(EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason)
+            self._events.emit(EventName.WARNING, now, url=task.url, host=host_of(task.url), reason=reason)
         if robots.rules is not None and result.robots:
-            self._warn_of_left_out(order, robots.rules, now)
+            self._warn_of_left_out(task, robots.rules, now)
 
-    def _warn_of_left_out(self, order: Order, rules: RobotsRules, now: float) -> None:
+    def _warn_of_left_out(self, task: FetchTask, rules: RobotsRules, now: float) -> None:
         """Warn of rules that are not matched in full, and of sitemaps that are not read."""
         left_out = {"robots_rules_capped": rules.rules_beyond, "robots_sitemaps_capped": rules.sitemaps_left_out}
         for reason, number in left_out.items():
             if number:
                 self._events.emit(
-                    EventName.WARNING, now, url=order.url, host=host_of(order.url), reason=reason, links=number
+                    EventName.WARNING, now, url=task.url, host=host_of(task.url), reason=reason, links=number
                 )
         self._state.totals.robots_cut += any(left_out.values())
 
@@ -159,12 +163,12 @@ class RobotsResults:
     def _fall_back(self, url: QueuedUrl, result: Result, now: float) -> None:
         """Try a bare domain without https over http."""
         record = record_of(url)
-        record.state = UrlState.DEAD
-        record.outcome = result.outcome.value
-        record.error = "https not available"
-        self._ledger.finish(url, record)
-        self._state.totals.dead += 1
         link = link_to("http:" + url.url.removeprefix("https:"))
+        record.state = UrlState.DONE
+        record.outcome = Outcome.NO_HTTPS.value
+        record.error = f"{result.outcome}: {result.error}".rstrip(": ")
+        record.redirect_to = link.url
+        self._ledger.finish(url, record)
         self._scope.join(link, url.seed)
         self._events.fallback(url, link, now)
         self._admission.offer([link], LinkContext(depth=0, source=Source.SEED, seed=url.seed), now)
@@ -183,7 +187,7 @@ class RobotsResults:
         for seed, its_links in self._scope.by_seed(links, origin):
             found_on = f"{origin}/robots.txt"
             context = LinkContext(
-                0, Source.SITEMAP, kind=OrderKind.SITEMAP, found_on=found_on, seed=seed, submitter=domain
+                0, Source.SITEMAP, kind=FetchKind.SITEMAP, found_on=found_on, seed=seed, submitter=domain
             )
             if self._first_pass.is_running:
                 self._first_pass.hold(its_links, context, now)

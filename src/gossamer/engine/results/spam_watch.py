@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gossamer.core.ledger.tables import QUARANTINES, SPAM, spam_key
 from gossamer.core.links.intake import Intake
 from gossamer.core.spam.hosts import (
@@ -69,7 +71,6 @@ class SpamWatch(ShardMemory):
     # -- what survives a restart, and the loss of a shard -----------------------------------------
 
     def load(self, shard: int | None) -> None:
-        """Restore which hosts are demoted."""
         if self._is_off:
             return
         for decided in self._ledger.records(QUARANTINES, shard):
@@ -83,7 +84,6 @@ class SpamWatch(ShardMemory):
         self._changed.clear()
 
     def forget(self, shards: Collection[int]) -> None:
-        """Forget the hosts of shards."""
         for key in [key for key in self._tallies if shard_of(key) in shards]:
             del self._tallies[key]
         self._demoted -= {host for host in self._demoted if shard_of(host_id(host)) in shards}
@@ -92,20 +92,18 @@ class SpamWatch(ShardMemory):
 
     def record_page(
         self, url: QueuedUrl, result: Result, host: HostRecord, now: float, before: UrlRecord | None = None
-    ) -> None:
-        """Record a page; complete what is known about it. Call before its row is written; `before` is the last one."""
+    ) -> Result:
+        """Record a page before its row is written; return its result with what is known here. `before` is its row."""
         if result.spam is None and not result.template:
             known = self._tallies.get(url.id[:8] + b"h")
             if known is None or not known.spam:
-                return
+                return result
         if self._is_off:
-            result.spam = None
-            result.spam_reason = ""
-            return
+            return replace(result, spam=None, spam_reason="")
         is_first = before is None or not before.visits
         own = self._tally(host.name, is_domain=False)
         if result.template:
-            self._record_template(own, result, is_first=is_first)
+            result = self._with_template(own, result, is_first=is_first)
         if result.spam is not None:
             self._state.totals.spam_pages += is_first
             self._events.spam_page(url, result, now)
@@ -115,14 +113,16 @@ class SpamWatch(ShardMemory):
             domain = self._tally(host.domain, is_domain=True)
             self._decide(own, domain, now)
             self._decide_siblings(domain, now)
+        return result
 
-    def _record_template(self, own: SpamTally, result: Result, *, is_first: bool) -> None:
+    def _with_template(self, own: SpamTally, result: Result, *, is_first: bool) -> Result:
         before = count_template(own.templates, result.template) if is_first else own.templates.get(result.template, 0)
         self._changed.add(spam_key(own.name, is_domain=False))
-        if before >= MIN_TEMPLATE_PAGES:
-            signal = doorway(before)
-            result.spam = with_signal(result.spam, signal)
-            result.spam_reason = "; ".join(filter(None, (result.spam_reason, signal.reason)))
+        if before < MIN_TEMPLATE_PAGES:
+            return result
+        signal = doorway(before)
+        reason = "; ".join(filter(None, (result.spam_reason, signal.reason)))
+        return replace(result, spam=with_signal(result.spam, signal), spam_reason=reason)
 
     def _count(self, own: SpamTally, url: QueuedUrl, result: Result, host: HostRecord) -> None:
         own.seen += 1

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from gossamer.core.frontier.effects import Denied, Effects
 from gossamer.core.ledger.catalog import finished_record, times_of
-from gossamer.core.revisit.page import Found, Visit
+from gossamer.core.revisit.page import Visit, VisitFound
 from gossamer.core.url.forms import link_to
+from gossamer.engine.admission.admission import NOTHING_OFFERED
 from gossamer.engine.admission.link_following import LinkFollowing
 from gossamer.engine.event_emitter import EventEmitter, VisitNote
 from gossamer.engine.results.copies import Copies
@@ -22,10 +23,11 @@ from gossamer.engine.results.requisites import RequisiteQueue
 from gossamer.engine.revisit.revisiting import Revisits, is_source
 from gossamer.model.records import (
     ChangeKind,
+    Completed,
+    FetchKind,
+    FetchTask,
     HostRecord,
     Known,
-    Order,
-    OrderKind,
     Outcome,
     QueuedUrl,
     Result,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 _OK = Outcome.OK
 _NOT_MODIFIED = Outcome.NOT_MODIFIED
 _REDIRECT = Outcome.REDIRECT
-_PAGE = OrderKind.PAGE
+_PAGE = FetchKind.PAGE
 _ANSWERS = frozenset({Outcome.OTHER_SUCCESS, Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED})
 
 
@@ -66,32 +68,33 @@ class VisitResults:
         self._events = emitter
         self._state = state
 
-    def record(self, order: Order, url: QueuedUrl, result: Result, effects: Effects, now: float) -> None:
-        """Record the end of another visit."""
+    def record(self, task: FetchTask, url: QueuedUrl, result: Result, effects: Effects, now: float) -> Completed:
         before = self._ledger.look_up(url.id)
         if before is None or before.revisit is None:
-            return  # it was removed meanwhile
+            return Completed(task, result)  # it was removed meanwhile
         host = effects.hosts[0]
         is_soft_404 = effects.is_page and bool(host.soft_404) and host.soft_404 == result.text_hash
         found = found_again(before, result, is_soft_404=is_soft_404)
-        is_copy = False
         if effects.is_page:
             self._uncount(before, url)
-            is_copy = result.content_hash != before.content_hash and self._copies.is_copy(url, result)
+            if result.content_hash != before.content_hash:
+                result = self._copies.marked(url, result)
         elif effects.is_lost_page:
             self._uncount(before, url)
             self._lose_page(host, effects)
+        is_copy = bool(result.duplicate_of or result.near_duplicate_of)
         row = self._row(url, result, effects, before, found)
         if effects.is_page:
             self._count_page(url, row, result, effects)
         self._state.totals.dead += (row.state is UrlState.DEAD) - (before.state is UrlState.DEAD)
-        new = 0
-        if found is not Found.FAILED and not is_soft_404 and _leads_on(url, result):
-            new = self._links.follow(url, result, is_copy, now)
+        offered = NOTHING_OFFERED
+        if found is not VisitFound.FAILED and not is_soft_404 and _leads_on(url, result):
+            offered = self._links.follow(url, result, is_copy, now)
+        new = len(offered.new)
         if self._requisites.is_on and effects.is_page:  # the page may need more by now; what it has is not asked again
             self._requisites.follow_page(url, result, now)
-        if found in (Found.CHANGED, Found.SAME) and is_source(row):
-            found = Found.CHANGED if new else Found.SAME  # what counts is whether it names anything new
+        if found in (VisitFound.CHANGED, VisitFound.SAME) and is_source(row):
+            found = VisitFound.CHANGED if new else VisitFound.SAME  # what counts is whether it names anything new
         self._state.totals.count_visit(found.value, is_not_modified=result.outcome is _NOT_MODIFIED)
         visit = Visit(now, found, brought_links=bool(new), host_rank=host.rank)
         self._revisits.record(url, row, visit, result, now)
@@ -100,29 +103,30 @@ class VisitResults:
         if change is not None:
             self._ledger.record_change(url.id, change)
         due_at = row.revisit.due_at if row.revisit is not None else 0
-        self._events.page(order, url, result, new, now, visit=VisitNote(found.value, due_at - now if due_at else 0.0))
+        self._events.page(task, url, result, new, now, visit=VisitNote(found.value, due_at - now if due_at else 0.0))
         if is_copy:
             self._copies.emit(url, result, now)
+        return Completed(task, result, offered.is_final)
 
     def record_denied(self, denied: Denied, now: float) -> None:
         """Record that robots.txt forbids a known URL by now: its copy stays, and it is tried again later."""
         url = denied.url
-        self._without_request(url, Found.MISSING, now)
+        self._without_request(url, VisitFound.MISSING, now)
         self._state.totals.robots_disallowed += 1
         self._events.denied(denied, now)
 
     def postpone(self, url: QueuedUrl, now: float) -> None:
         """Record that the robots.txt of a known URL cannot be reached."""
-        self._without_request(url, Found.FAILED, now)
+        self._without_request(url, VisitFound.FAILED, now)
 
-    def _without_request(self, url: QueuedUrl, found: Found, now: float) -> None:
+    def _without_request(self, url: QueuedUrl, found: VisitFound, now: float) -> None:
         row = self._ledger.look_up(url.id)
         if row is not None and row.revisit is not None:
             self._revisits.record(url, row, Visit(now, found), Result(0, Outcome.ROBOTS_DENIED), now)
             self._ledger.amend(url.id, row)
 
-    def _row(self, url: QueuedUrl, result: Result, effects: Effects, before: UrlRecord, found: Found) -> UrlRecord:
-        if found is Found.FAILED:
+    def _row(self, url: QueuedUrl, result: Result, effects: Effects, before: UrlRecord, found: VisitFound) -> UrlRecord:
+        if found is VisitFound.FAILED:
             return replace(before)
         is_same = result.outcome is _NOT_MODIFIED or (
             effects.is_page and result.content_hash == before.content_hash and url.known is Known.PAGE
@@ -167,15 +171,15 @@ class VisitResults:
         totals.unique_domains -= effects.domain_pages == 0
 
     @staticmethod
-    def _change(url: QueuedUrl, row: UrlRecord, found: Found, *, is_lost: bool) -> ChangeKind | None:
+    def _change(url: QueuedUrl, row: UrlRecord, found: VisitFound, *, is_lost: bool) -> ChangeKind | None:
         """Return what a visit means to an indexer; None if it shows nothing about the page."""
-        if url.kind is not _PAGE or found is Found.FAILED:
+        if url.kind is not _PAGE or found is VisitFound.FAILED:
             return None
-        if is_lost or found in (Found.MISSING, Found.GONE):
+        if is_lost or found in (VisitFound.MISSING, VisitFound.GONE):
             return ChangeKind.GONE
         if row.outcome != _OK.value:
             return None
-        if found is Found.SAME:
+        if found is VisitFound.SAME:
             return ChangeKind.UNCHANGED
         return ChangeKind.DUPLICATE if row.duplicate_of or row.near_duplicate_of else ChangeKind.UPSERT
 
@@ -185,25 +189,24 @@ def _leads_on(url: QueuedUrl, result: Result) -> bool:
     return result.outcome is not _REDIRECT or link_to(result.redirect_to).id != url.id
 
 
-def found_again(before: UrlRecord, result: Result, *, is_soft_404: bool) -> Found:
-    """Return what another visit found."""
+def found_again(before: UrlRecord, result: Result, *, is_soft_404: bool) -> VisitFound:
     outcome = result.outcome
     if outcome is _NOT_MODIFIED:
-        return Found.SAME
+        return VisitFound.SAME
     if outcome is Outcome.CLIENT_ERROR or is_soft_404:
-        return Found.GONE if result.status == 410 else Found.MISSING
+        return VisitFound.GONE if result.status == 410 else VisitFound.MISSING
     if outcome is _REDIRECT:
-        return Found.SAME if result.redirect_to == before.redirect_to else Found.CHANGED
+        return VisitFound.SAME if result.redirect_to == before.redirect_to else VisitFound.CHANGED
     if outcome is not _OK and outcome not in _ANSWERS:
-        return Found.FAILED
+        return VisitFound.FAILED
     if before.outcome not in (_OK.value, _NOT_MODIFIED.value, *_ANSWERS):
-        return Found.CHANGED
+        return VisitFound.CHANGED
     is_same_content = result.content_hash == before.content_hash
     if is_same_content and (result.content_hash or not result.sketch):  # sitemaps have a sketch only
-        return Found.SAME
+        return VisitFound.SAME
     stored = before.revisit.sketch if before.revisit is not None else b""
     if not stored or not result.sketch:
-        return Found.CHANGED  # only the contents are known
+        return VisitFound.CHANGED  # only the contents are known
     from gossamer.core.revisit.text_change import has_changed
 
-    return Found.CHANGED if has_changed(stored, result.sketch) else Found.SAME
+    return VisitFound.CHANGED if has_changed(stored, result.sketch) else VisitFound.SAME

@@ -1,3 +1,3 @@
-"""When is a URL fetched again? `revisiting.Revisiting`, with the rules of `core/revisit` and the due index of the
+"""When is a URL fetched again? `revisiting.Revisits`, with the rules of `core/revisit` and the due index of the
 ledger.
 """

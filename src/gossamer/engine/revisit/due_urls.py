@@ -22,7 +22,7 @@ from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, due_host_k
 from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of, shard_prefix
 from gossamer.engine.shards.host_directory import HostDirectory
-from gossamer.model.records import Known, OrderKind, Outcome, QueuedUrl, UrlId, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, Known, Outcome, QueuedUrl, UrlId, UrlRecord, UrlState
 
 if TYPE_CHECKING:
     from gossamer.ports import FrontierStore
@@ -222,7 +222,7 @@ class DueUrls:
 
 def visit_of(url_id: UrlId, row: UrlRecord) -> QueuedUrl:
     """Return a known URL as it is fetched again: conditionally if a copy is stored, but now and then in full."""
-    is_page = row.kind is OrderKind.PAGE and row.outcome in _STILL_PAGES and row.state is UrlState.DONE
+    is_page = row.kind is FetchKind.PAGE and row.outcome in _STILL_PAGES and row.state is UrlState.DONE
     url = queued_from(url_id, host_of(row.url), row)
     is_full = not is_page or row.visits % FULL_FETCH_EVERY == 0
     return replace(
@@ -237,5 +237,4 @@ def visit_of(url_id: UrlId, row: UrlRecord) -> QueuedUrl:
 
 
 def is_due_again(row: UrlRecord, now: float) -> bool:
-    """Return whether a known URL is to be fetched again now."""
     return row.state is not UrlState.QUEUED and row.revisit is not None and 0 < row.revisit.due_at <= now

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from gossamer.core.links.intake import Intake, LinkContext
+from gossamer.core.url.forms import canonical, link_to
 from gossamer.engine.admission.admission import Admission
 from gossamer.engine.revisit.revisiting import Revisits
 from gossamer.model.records import Link, Source
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from gossamer.ports import Ledger
 
 NOTICED = LinkContext(depth=1, source=Source.NOTICE)
+
+
+def noticed_links(urls: Sequence[str]) -> tuple[list[Link], int]:
+    """Return the links of URLs that were reported, each once, and how many are no URLs."""
+    found = [canonical(url) for url in urls]
+    return [link_to(url) for url in dict.fromkeys(filter(None, found))], found.count(None)
 
 
 class NoticeCounts(Struct):
@@ -41,28 +48,27 @@ class NoticeCounts(Struct):
         self.refused += other.refused
 
 
-class Notices:
-    """Regards notices."""
-
+class NoticeEffects:
     def __init__(self, intake: Intake, ledger: Ledger, admission: Admission, revisits: Revisits) -> None:
         self._intake = intake
         self._ledger = ledger
         self._admission = admission
         self._revisits = revisits
 
-    def regard(self, links: Sequence[Link], now: float) -> NoticeCounts:
-        """Regard a notice. For a slice of it, since a URL takes up to 60 µs."""
+    def apply(self, links: Sequence[Link], now: float) -> NoticeCounts:
+        """Apply a slice of a notice: a URL takes up to 60 µs."""
         counts = NoticeCounts()
         unknown: list[Link] = []
         for link in links:
             if self._ledger.look_up(link.id) is None:
-                self._intake.forget_link(link.id, 0)  # it may have been refused in another context
+                self._intake.forget_link(link.url, 0)  # it may have been refused in another context
                 unknown.append(link)
             elif self._revisits.is_on and self._revisits.notice(link.id, now):
                 counts.due += 1
             else:
                 counts.known += 1
         if unknown:
-            counts.new = len(self._admission.offer(unknown, NOTICED, now))
-            counts.refused.update(refused.rule for refused in self._admission.refused)
+            offered = self._admission.offer(unknown, NOTICED, now)
+            counts.new = len(offered.new)
+            counts.refused.update(refused.rule for refused in (*offered.refused, *offered.held))
         return counts

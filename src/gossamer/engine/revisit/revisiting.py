@@ -17,7 +17,7 @@ from gossamer.core.ledger.tables import HOST_VISITS, SHARD_VISITS
 from gossamer.core.revisit.classes import PageClass
 from gossamer.core.revisit.hints import HintKind, HintRecord, chance_of_change, hinted_wait
 from gossamer.core.revisit.history import with_visit
-from gossamer.core.revisit.page import DAY_S, Found, PageState, Visit, after_visit, first_state, unpacked
+from gossamer.core.revisit.page import DAY_S, PageState, Visit, VisitFound, after_visit, first_state, unpacked
 from gossamer.core.revisit.price import Cell, Census, Pricer, cell_of
 from gossamer.core.revisit.priors import Pool, prior_of
 from gossamer.core.revisit.schedule import FAILED_DAYS, RevisitRules, chance_of
@@ -28,9 +28,9 @@ from gossamer.engine.revisit.due_urls import DueUrls
 from gossamer.engine.shards.shard_memory import ShardMemory
 from gossamer.model.figures import RevisitFigures
 from gossamer.model.records import (
+    FetchKind,
     HostRecord,
     Link,
-    OrderKind,
     Outcome,
     QueuedUrl,
     Result,
@@ -163,7 +163,7 @@ class Revisits(ShardMemory):
         for url_id in seeds:
             row = self._ledger.look_up(url_id)
             if row is not None and row.revisit is None:
-                self._schedule_first(url_id, row, Found.FAILED, now)
+                self._schedule_first(url_id, row, VisitFound.FAILED, now)
                 self._ledger.amend(url_id, row)
         if self.due.visits_of(host.name).due_at:
             self.due.put_off(host.name, now + FAILED_DAYS * DAY_S)
@@ -226,11 +226,13 @@ class Revisits(ShardMemory):
         visits = self.due.visits_of(url.host)
         modified_at = _written_time(result.last_modified, now)
         trust = visits.hints[HintKind.LAST_MODIFIED].trust
-        state = self._first_state(url.id, row, Visit(now, Found.CHANGED, False, modified_at, trust, host.rank), visits)
+        state = self._first_state(
+            url.id, row, Visit(now, VisitFound.CHANGED, False, modified_at, trust, host.rank), visits
+        )
         history = with_visit(b"", now, None, result.status)
         row.revisit = Revisit(b"", planned, result.sketch, history, 0, _fresh_s(result))
         found = found_at_first(result)
-        self._set_next(url.id, row, state, found, now, is_first=found is Found.CHANGED)
+        self._set_next(url.id, row, state, found, now, is_first=found is VisitFound.CHANGED)
 
     def _first_state(self, url_id: UrlId, row: UrlRecord, visit: Visit, visits: HostVisits) -> PageState:
         set_class = self._rules.patterns.class_of(row.url)
@@ -261,7 +263,7 @@ class Revisits(ShardMemory):
         visit = replace(visit, modified_at=_written_time(result.last_modified, now), modified_trust=trust)
         prior = prior_of(old.page_class if old.is_class_set else None, visits.pool, self._pool)
         state = unpacked(after_visit(old, visit, prior).packed())  # as it will be read back
-        if visit.found in (Found.CHANGED, Found.SAME):
+        if visit.found in (VisitFound.CHANGED, VisitFound.SAME):
             self._learn(row, state, visit, visits, elapsed_s=visit.at - old.visited_at)
         self._move(shard_of(url.id), old, state)
         self._fetched += 1
@@ -277,7 +279,7 @@ class Revisits(ShardMemory):
         pool = self._pools.setdefault(shard_of(host_id(visits.host)), Pool())
         for each in (visits.pool, self._pool, pool):
             each.add(state.rate, elapsed_days)
-        has_changed = visit.found is Found.CHANGED
+        has_changed = visit.found is VisitFound.CHANGED
         revisit = row.revisit
         assert revisit is not None
         for kind in HintKind:
@@ -292,7 +294,7 @@ class Revisits(ShardMemory):
         self._ledger.put_record(HOST_VISITS, visits)
 
     def _set_next(
-        self, url_id: UrlId, row: UrlRecord, state: PageState, found: Found, now: float, *, is_first: bool
+        self, url_id: UrlId, row: UrlRecord, state: PageState, found: VisitFound, now: float, *, is_first: bool
     ) -> None:
         """Set the next time of a URL, in its row and in the index."""
         schedule = self._rules.schedule
@@ -319,7 +321,7 @@ class Revisits(ShardMemory):
         self.due.plan(url_id, host_of(row.url), before, at)
 
     def _stretched(self, row: UrlRecord, wait: float, longest_days: float) -> float:
-        """Return a wait with regard to how long a page says that it stays as it is, as far as that was right."""
+        """Return a wait, adjusted to how long a page says that it stays as it is, as far as that was right."""
         fresh_s = row.revisit.fresh_s if row.revisit is not None else 0
         if fresh_s <= wait * DAY_S:
             return wait
@@ -331,7 +333,7 @@ class Revisits(ShardMemory):
     # -- claims -----------------------------------------------------------------------------------
 
     def hint(self, links: Iterable[Link], lastmods: Mapping[UrlId, str], kind: HintKind, now: float) -> None:
-        """Regard the dates that a sitemap or a feed gives for known URLs."""
+        """Use the dates that a sitemap or a feed gives for known URLs."""
         for link in links:
             lastmod = lastmods.get(link.id, "")
             row = self._ledger.look_up(link.id) if lastmod else None
@@ -343,7 +345,7 @@ class Revisits(ShardMemory):
                 self._claim(link.id, row, kind, now)
 
     def notice(self, url_id: UrlId, now: float) -> bool:
-        """Regard a notice that a known URL has changed; return whether it is due sooner because of it."""
+        """Record a notice that a known URL has changed; return whether it is due sooner because of it."""
         row = self._ledger.look_up(url_id)
         if row is None or row.revisit is None or row.state is UrlState.QUEUED:
             return False
@@ -399,32 +401,32 @@ class Revisits(ShardMemory):
     def _enroll_one(self, url_id: UrlId, row: UrlRecord, now: float) -> int:
         current = self._ledger.look_up(url_id)
         is_wanted = row.outcome in _ANSWER_NAMES or (row.source is Source.SEED and row.state is UrlState.DEAD)
-        if current is None or not is_wanted or row.source is Source.PROBE or row.kind is OrderKind.REQUISITE:
+        if current is None or not is_wanted or row.source is Source.PROBE or row.kind is FetchKind.REQUISITE:
             return 1
         if current.revisit is not None or current.state is UrlState.QUEUED:
             return 1
-        self._schedule_first(url_id, current, Found.CHANGED, now)
+        self._schedule_first(url_id, current, VisitFound.CHANGED, now)
         self._ledger.amend(url_id, current)
         return 5  # a read alone takes a fifth of the time
 
-    def _schedule_first(self, url_id: UrlId, row: UrlRecord, found: Found, now: float) -> None:
+    def _schedule_first(self, url_id: UrlId, row: UrlRecord, found: VisitFound, now: float) -> None:
         """Schedule a URL whose visit has ended without that."""
         visited = Visit(row.fetched_at, found)
         state = self._first_state(url_id, row, visited, self.due.visits_of(host_of(row.url)))
         row.revisit = Revisit(b"", 0, b"", with_visit(b"", row.fetched_at, None, row.status))
-        self._set_next(url_id, row, state, found, now, is_first=found is Found.CHANGED)
+        self._set_next(url_id, row, state, found, now, is_first=found is VisitFound.CHANGED)
 
 
 def is_source(row: UrlRecord) -> bool:
     """Return whether a URL is a sitemap or a feed: a source of URLs, with an interval of its own."""
-    return row.kind is OrderKind.SITEMAP or row.content_type in _FEED_TYPES
+    return row.kind is FetchKind.SITEMAP or row.content_type in _FEED_TYPES
 
 
-def found_at_first(result: Result) -> Found:
+def found_at_first(result: Result) -> VisitFound:
     """Return what the first visit of a URL found: a page or a redirect counts as changed."""
     if result.outcome is Outcome.CLIENT_ERROR:
-        return Found.GONE if result.status == 410 else Found.MISSING
-    return Found.CHANGED if result.outcome in _ANSWERS else Found.FAILED
+        return VisitFound.GONE if result.status == 410 else VisitFound.MISSING
+    return VisitFound.CHANGED if result.outcome in _ANSWERS else VisitFound.FAILED
 
 
 def is_credible(hints: HintRecord) -> bool:

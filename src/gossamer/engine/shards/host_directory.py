@@ -7,7 +7,7 @@ count of swapped-out hosts: only the ledger counts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gossamer.core.frontier.frontier import Frontier
@@ -15,7 +15,7 @@ from gossamer.core.robots.answers import is_ban, stored_state
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.identity import domain_id, host_id, shard_of
 from gossamer.engine.results.domain_ranks import DomainRanks
-from gossamer.model.records import DomainRecord, HostRecord, OrderKind, Outcome, QueuedUrl
+from gossamer.model.records import DomainRecord, FetchKind, HostId, HostRecord, Outcome, QueuedUrl
 from gossamer.model.state import DomainRank
 
 if TYPE_CHECKING:
@@ -35,34 +35,44 @@ class HostDirectory:
         self._ledger = ledger
         self.ranks = ranks
         self._opted_out: frozenset[str] = frozenset()
+        # Whether a domain belongs to another node, by the country of its address.
+        self.belongs_elsewhere: Callable[[str], bool] | None = None
+        self.introduced: frozenset[str] = frozenset()  # new hosts that a page of another domain names
 
     @property
     def opted_out(self) -> frozenset[str]:
-        """Hosts and domains that opted out."""
         return self._opted_out
 
     def set_opted_out(self, names: frozenset[str]) -> None:
-        """Set the hosts and domains that opted out."""
         self._opted_out = names
 
     def has_opted_out(self, record: HostRecord) -> bool:
-        """Return whether a host or its domain opted out."""
         return record.name in self._opted_out or record.domain in self._opted_out
 
-    def name_with_id_of(self, name: str) -> str:
-        """Return the host in the ledger that has this id: itself, another with an equal hash, or none ("")."""
-        record = self._ledger.host(name)
-        return "" if record is None else record.name
+    def is_leaving(self, record: HostRecord) -> bool:
+        """Return whether a host waits to be moved to the node that its domain belongs to: see `Rehoming`."""
+        return self.belongs_elsewhere is not None and self.belongs_elsewhere(record.domain)
+
+    def knows(self, name: str) -> bool:
+        return self._ledger.host(name) is not None
+
+    def identify(self, name: str, taken: Mapping[HostId, str]) -> HostId:
+        """Return the id of a new host, which no other host has, and none of these new ones."""
+        return self._ledger.identify(name, taken)
 
     def record(self, name: str, now: float) -> HostRecord:
         """Return the ledger's record of a host, or a new one."""
         record = self._ledger.host(name)
         if record is None:
+            self._ledger.identify(name)
             record = HostRecord(name, registrable_domain(name), first_seen_at=now)
             self.ranks.record_given(name, now)
             self._ledger.put_host(record)
             domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
             domain.hosts += 1
+            if name in self.introduced:
+                record.is_introduced = True
+                domain.introduced += 1
             self._ledger.put_domain(domain)
         return record
 
@@ -97,7 +107,7 @@ class HostDirectory:
             if robots.expires_at > now or robots.outcome == Outcome.OK.value
         }
         domain = self._ledger.domain(record.domain) or DomainRecord(record.domain)
-        record.is_blocked = self.has_opted_out(record)
+        record.is_blocked = self.has_opted_out(record) or self.is_leaving(record)
         record.rank = self.ranks.of(record.domain, record.rank)
         self._frontier.load_host(record, domain, origins, now)
         self._ledger.put_host(record)  # with adjusted times
@@ -123,7 +133,6 @@ class HostDirectory:
             self.load(record, now)
 
     def swap_out(self, record: HostRecord, until: float) -> None:
-        """Swap a host out to the ledger until a time."""
         if record.swapped_out_until or self._frontier.has_host(record.name):
             return
         record.swapped_out_until = until
@@ -156,7 +165,7 @@ class HostDirectory:
         for url in urls:
             record = self.record(url.host, now)
             self._frontier.counts.enqueue(record)
-            if url.kind is OrderKind.REQUISITE:
+            if url.kind is FetchKind.REQUISITE:
                 self._frontier.counts.enqueue_requisites(record, 1)
             self._ledger.put_host(record)
             self.spill(record, now)

@@ -3,7 +3,7 @@
 On one machine all shards are taken at the start (`take(None)`), and none is released. `take` reads the
 shard's rows: hosts with work are loaded into memory or swapped out, and what decisions depend on (quarantines,
 calendar counts, suspicions, reserves of the first pass, the number of the next arrival) is restored.
-`release` is the reverse; the shard's orders must have been given back, and its rows are committed by the
+`release` is the reverse; the shard's tasks must have been given back, and its rows are committed by the
 caller. Links to a shard that is not owned wait in the outbox and are offered again when it is taken.
 """
 
@@ -51,9 +51,10 @@ class Shards:
         """Have the countries of addresses decide where domains belong. Call before any shard is taken."""
         from gossamer.engine.cluster.rehoming import Rehoming
 
-        letter_to = self._admission.letter_to
-        self.rehoming = Rehoming(regions, country_of, self._frontier, self._ledger, letter_to=letter_to, state=state)
+        message_to = self._admission.message_to
+        self.rehoming = Rehoming(regions, country_of, self._frontier, self._ledger, message_to=message_to, state=state)
         self._admission.rehoming = self.rehoming
+        self._hosts.belongs_elsewhere = self.rehoming.is_elsewhere
         self._admission.homes = regions.homes
 
     def take(
@@ -71,7 +72,7 @@ class Shards:
             memory.load(shard)
         turned_back_s = max(0.0, state.saved_at - now)  # the clock was set back: waits must not grow by that
         waiting = (host for host in self._ledger.hosts(shard) if host.queued)
-        for host in sorted(waiting, key=lambda host: host.first_seen_at):
+        for host in sorted(waiting, key=lambda host: (host.first_seen_at, host.name)):  # not by id: that is by chance
             host.next_at -= turned_back_s
             host.parked_until -= turned_back_s
             self._load_host(host, now)
@@ -99,7 +100,7 @@ class Shards:
             memory.save()
 
     def release(self, shards: Collection[int], now: float) -> None:
-        """Give up shards. None of their orders may be out."""
+        """Give up shards. None of their tasks may be out."""
         self.save()
         self._admission.disown(shards)
         self._frontier.release(shards, now)

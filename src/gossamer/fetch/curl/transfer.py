@@ -27,7 +27,7 @@ from gossamer.fetch.curl.libcurl import Curl, pycurl
 from gossamer.fetch.identity import Identity, head_tail, request_head
 from gossamer.fetch.limits import FetchLimits
 from gossamer.fetch.names.guard import AddressPolicy
-from gossamer.fetch.plain.chunked_transfer import ChunkedTransfer, Part
+from gossamer.fetch.plain.chunked_transfer import ChunkedTransfer, ChunkPart
 from gossamer.fetch.plain.framing import IN_CHUNKS, framing_of
 from gossamer.fetch.route import USUAL, Proxy, Route
 from gossamer.fetch.transfer import DEAD_CONNECTION, KEEP_ALIVE_S, Clock, FetchRequest, OnDone, OnSent
@@ -75,10 +75,10 @@ def _use_proxy(proxy: Proxy, curl: Curl) -> None:
         curl.setopt(pycurl.PROXYPASSWORD, proxy.password)
 
 
-_HEAD = Part.HEAD
-_REST = Part.REST
-_SIZE = Part.SIZE
-_NOTHING = Part.NOTHING
+_HEAD = ChunkPart.HEAD
+_REST = ChunkPart.REST
+_SIZE = ChunkPart.SIZE
+_NOTHING = ChunkPart.NOTHING
 _ABORT: Final = 0  # bytes accepted: fewer than received stops the transfer
 _RECEIVE_BYTES: Final = 128 * 1024
 # What browsers offer, without the hybrid with ML-KEM: its key share is made for every connection and takes a fifth
@@ -141,7 +141,6 @@ class CurlTransfer(ChunkedTransfer):
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._on_socket)
 
     def prepare(self, request: FetchRequest, addresses: list[str], on_done: OnDone, on_sent: OnSent | None) -> None:
-        """Set the handle up for a request."""
         super().prepare(request, addresses, on_done, on_sent)
         self.curl.setopt(pycurl.URL, request.url)
         self._request_messages(request.url.startswith("https:") and self.origin not in self._tls_versions)
@@ -170,6 +169,10 @@ class CurlTransfer(ChunkedTransfer):
     def origin(self) -> str:
         """Scheme, host and port of the request."""
         return origin_of(self.request.url)
+
+    def active_socket(self) -> int:
+        """Return the socket of its connection; -1 if it has none."""
+        return int(self.curl.getinfo(pycurl.ACTIVESOCKET))
 
     def ignore_length(self, is_ignored: bool) -> None:
         """Read to the end of the connection and ignore Content-Length."""
@@ -315,7 +318,7 @@ def _new_curl(identity: Identity, limits: FetchLimits) -> Curl:
         (pycurl.PROXY, ""),  # else the environment's proxy hides the target from the address policy
         (pycurl.NOPROXY, "*"),
         (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
-        (pycurl.FOLLOWLOCATION, 0),  # a redirect is a new order
+        (pycurl.FOLLOWLOCATION, 0),  # a redirect is a new task
         (pycurl.NETRC, pycurl.NETRC_IGNORED),
         (_DISALLOW_USERNAME_IN_URL, 1),
         (pycurl.PATH_AS_IS, 1),

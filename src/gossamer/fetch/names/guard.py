@@ -12,7 +12,7 @@ contains at most `_CACHE_LIMIT` addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -91,11 +91,17 @@ class AddressPolicy:
         self._networks: tuple[Network, ...] = tuple(ip_network(text, strict=False) for text in allowed_networks)
         self._opened: set[Address] = {ip_address(text.strip("[]")) for text in allowed_addresses}
         self._verdicts: dict[str, str | None] = {}
+        self.on_opened: Callable[[str], None] | None = None  # called with each address that is new
 
     def open_address(self, address: str) -> None:
         """Allow one more address exactly (a seed named it)."""
-        self._opened.add(ip_address(address.strip("[]")))
+        opened = ip_address(address.strip("[]"))
+        if opened in self._opened:
+            return
+        self._opened.add(opened)
         self._verdicts.clear()
+        if self.on_opened is not None:
+            self.on_opened(address)
 
     @property
     def opened(self) -> tuple[str, ...]:

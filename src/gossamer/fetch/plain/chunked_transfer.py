@@ -25,7 +25,7 @@ _LONG_CHUNK: Final = "a chunk is longer than its size"
 _LONG_LINE: Final = "too long a line between chunks"
 
 
-class Part(IntEnum):
+class ChunkPart(IntEnum):
     """Which part of an answer comes next."""
 
     HEAD = 0
@@ -38,7 +38,7 @@ class Part(IntEnum):
     NOTHING = 7
 
 
-_HEAD, _BODY, _REST, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _NOTHING = Part
+_HEAD, _BODY, _REST, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _NOTHING = ChunkPart
 
 
 class ChunkedTransfer(Transfer):

@@ -22,15 +22,12 @@ _MAX_DIGITS: Final = 18  # more than any real body; such a body ends with its co
 
 
 class Framing(Struct, frozen=True, gc=False):
-    """How the body of an answer is framed."""
-
     length: int  # bytes, or TO_THE_END, or IN_CHUNKS
     keeps_alive: bool = False
     error: str = ""
 
 
 def framing_of(head: Head) -> Framing:
-    """Return how the body after a head is framed."""
     named = head.named
     if (
         head.status == 200

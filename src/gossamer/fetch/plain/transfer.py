@@ -19,7 +19,7 @@ import re
 from typing import Final
 
 from gossamer.fetch.exchange import judged
-from gossamer.fetch.plain.chunked_transfer import ChunkedTransfer, Part
+from gossamer.fetch.plain.chunked_transfer import ChunkedTransfer, ChunkPart
 from gossamer.fetch.plain.framing import IN_CHUNKS, TO_THE_END, framing_of
 from gossamer.fetch.plain.head import head_of
 from gossamer.model.records import Outcome
@@ -29,7 +29,7 @@ _STATUS_LINE: Final = re.compile(rb"(?i:http)/(?:1\.[01]|[23])[ \t](\d\d\d)")
 _PROTOCOL: Final = b"HTTP/"
 _LONGEST_START: Final = len(b"HTTP/1.1 200")
 _BLANK: Final = (b"\r\n", b"\n")
-_HEAD, _BODY, _REST, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _NOTHING = Part
+_HEAD, _BODY, _REST, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _NOTHING = ChunkPart
 
 
 class PlainTransfer(ChunkedTransfer):

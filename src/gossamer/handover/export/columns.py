@@ -7,6 +7,7 @@ there, `language` the two-letter code. Dates are points in time: a day without a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -20,75 +21,6 @@ from gossamer.archive.surt import surt
 from gossamer.core.content.written_dates import written_time
 from gossamer.core.url.forms import host_of
 from gossamer.handover.export.documents import PageDocument
-
-# Name, and the type's name in pyarrow.
-COMMON_CRAWL: tuple[tuple[str, str], ...] = (
-    ("url_surtkey", "string"),
-    ("url", "string"),
-    ("url_host_name", "string"),
-    ("url_host_tld", "string"),
-    ("url_host_2nd_last_part", "string"),
-    ("url_host_3rd_last_part", "string"),
-    ("url_host_4th_last_part", "string"),
-    ("url_host_5th_last_part", "string"),
-    ("url_host_registry_suffix", "string"),
-    ("url_host_registered_domain", "string"),
-    ("url_host_private_suffix", "string"),
-    ("url_host_private_domain", "string"),
-    ("url_host_name_reversed", "string"),
-    ("url_protocol", "string"),
-    ("url_port", "int32"),
-    ("url_path", "string"),
-    ("url_query", "string"),
-    ("fetch_time", "timestamp"),
-    ("fetch_status", "int16"),
-    ("fetch_redirect", "string"),
-    ("content_digest", "string"),
-    ("content_mime_type", "string"),
-    ("content_mime_detected", "string"),
-    ("content_charset", "string"),
-    ("content_languages", "string"),
-    ("content_truncated", "string"),
-    ("warc_filename", "string"),
-    ("warc_record_offset", "int64"),
-    ("warc_record_length", "int64"),
-    ("warc_segment", "string"),
-)
-OURS: tuple[tuple[str, str], ...] = (
-    ("title", "string"),
-    ("description", "string"),
-    ("language", "string"),
-    ("language_declared", "string"),
-    ("published", "timestamp"),
-    ("modified", "timestamp"),
-    ("canonical", "string"),
-    ("depth", "int32"),
-    ("parent", "string"),
-    ("found_via", "string"),
-    ("seed", "string"),
-    ("seed_metadata", "map"),
-    ("duplicate_of", "string"),
-    ("near_duplicate_of", "string"),
-    ("similarity", "float"),
-    ("spam", "float"),
-    ("spam_signals", "string"),
-    ("words", "int32"),
-    ("content_bytes", "int64"),
-    ("outlinks", "int32"),
-    ("directives", "string"),
-    ("usage", "string"),
-    ("lastmod", "timestamp"),
-    ("worker", "int32"),
-    ("redirected_from", "list"),
-    ("redirects", "list"),
-    ("redirect_loop", "bool"),
-    ("meta", "string"),
-    ("connect_ms", "int32"),
-    ("tls_ms", "int32"),
-    ("first_byte_ms", "int32"),
-    ("total_ms", "int32"),
-)
-TEXT = ("text", "string")
 
 _ISO_639_3 = dict(
     pair.split(":")
@@ -135,100 +67,116 @@ def host_parts(host: str) -> HostParts:
     )
 
 
-def columns_of(document: PageDocument, segment: str, *, with_text: bool) -> dict[str, Any]:
-    """Return the values of one page by column."""
-    values = {**_url_columns(document.facts.url), **_fetch_columns(document, segment), **_our_columns(document)}
-    if with_text:
-        values["text"] = document.article.text
-    return values
+class _Page:
+    """What columns are read from."""
 
-
-def _url_columns(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
-    host = host_parts(host_of(url))
-    tld, second, third, fourth, fifth = host.parts
-    return {
-        "url_surtkey": surt(url),
-        "url": url,
-        "url_host_name": host.name,
-        "url_host_tld": tld,
-        "url_host_2nd_last_part": second,
-        "url_host_3rd_last_part": third,
-        "url_host_4th_last_part": fourth,
-        "url_host_5th_last_part": fifth,
-        "url_host_registry_suffix": host.registry_suffix,
-        "url_host_registered_domain": host.registered_domain,
-        "url_host_private_suffix": host.private_suffix,
-        "url_host_private_domain": host.private_domain,
-        "url_host_name_reversed": host.reversed_name,
-        "url_protocol": parts.scheme,
-        "url_port": parts.port,
-        "url_path": parts.path,
-        "url_query": parts.query or None,
-    }
-
-
-def _fetch_columns(document: PageDocument, segment: str) -> dict[str, Any]:
-    facts = document.facts
-    language = document.language
-    return {
-        "fetch_time": datetime.fromisoformat(facts.fetched_at),
-        "fetch_status": facts.status,
-        "fetch_redirect": facts.redirect_to or None,
-        "content_digest": facts.payload_digest.removeprefix("sha1:") or None,
-        "content_mime_type": facts.declared_type or None,
-        "content_mime_detected": facts.content_type or None,
-        "content_charset": facts.charset.upper() or None,
-        "content_languages": _ISO_639_3.get(language, language) or None,
-        "content_truncated": facts.truncated or None,
-        "warc_filename": f"archive/{facts.storage.file}",
-        "warc_record_offset": facts.storage.offset,
-        "warc_record_length": facts.storage.length,
-        "warc_segment": segment,
-    }
-
-
-def _our_columns(document: PageDocument) -> dict[str, Any]:
-    facts = document.facts
-    article = document.article
-    fetched_at = datetime.fromisoformat(facts.fetched_at).timestamp()
-    return {
-        "title": article.title or None,
-        "description": article.description or None,
-        "language": article.language or None,
-        "language_declared": article.language_declared or None,
-        "published": _moment(article.published, fetched_at),
-        "modified": _moment(article.modified, fetched_at),
-        "canonical": article.canonical or None,
-        "depth": facts.depth,
-        "parent": facts.parent or None,
-        "found_via": facts.found_via,
-        "seed": facts.seed or None,
-        "seed_metadata": list(facts.seed_metadata.items()),
-        "duplicate_of": facts.duplicate_of or None,
-        "near_duplicate_of": facts.near_duplicate_of or None,
-        "similarity": facts.similarity if facts.duplicate_of or facts.near_duplicate_of else None,
-        "spam": facts.spam or None,
-        "spam_signals": ", ".join(facts.spam_signals) or None,
-        "words": article.words,
-        "content_bytes": facts.bytes,
-        "outlinks": len(article.links),
-        "directives": facts.directives or None,
-        "usage": facts.usage or None,
-        "lastmod": _moment(facts.lastmod, fetched_at),
-        "worker": facts.worker,
-        "redirected_from": facts.redirected_from,
-        "redirects": facts.redirects,
-        "redirect_loop": facts.redirect_loop,
-        "meta": msgspec.json.encode(facts.meta).decode() if facts.meta else None,
-        "connect_ms": facts.connect_ms,
-        "tls_ms": facts.tls_ms,
-        "first_byte_ms": facts.first_byte_ms,
-        "total_ms": facts.total_ms,
-    }
+    def __init__(self, document: PageDocument, segment: str) -> None:
+        self.document = document
+        self.facts = document.facts
+        self.article = document.article
+        self.segment = segment
+        self.parts = urlsplit(document.facts.url)
+        self.host = host_parts(host_of(document.facts.url))
+        self.fetched_at = datetime.fromisoformat(document.facts.fetched_at).timestamp()
 
 
 def _moment(text: str, fetched_at: float) -> datetime | None:
     """Return the point in time that a date denotes; None if it denotes none, or lies after the fetch."""
     seconds = written_time(text, fetched_at) if text else 0.0
     return datetime.fromtimestamp(seconds, UTC) if seconds else None
+
+
+class Column(Struct, frozen=True):
+    """A column: its name, the name of its type in pyarrow, and how it is read."""
+
+    name: str
+    kind: str
+    value: Callable[[_Page], Any]
+
+
+COMMON_CRAWL = (
+    Column("url_surtkey", "string", lambda page: surt(page.facts.url)),
+    Column("url", "string", lambda page: page.facts.url),
+    Column("url_host_name", "string", lambda page: page.host.name),
+    Column("url_host_tld", "string", lambda page: page.host.parts[0]),
+    Column("url_host_2nd_last_part", "string", lambda page: page.host.parts[1]),
+    Column("url_host_3rd_last_part", "string", lambda page: page.host.parts[2]),
+    Column("url_host_4th_last_part", "string", lambda page: page.host.parts[3]),
+    Column("url_host_5th_last_part", "string", lambda page: page.host.parts[4]),
+    Column("url_host_registry_suffix", "string", lambda page: page.host.registry_suffix),
+    Column("url_host_registered_domain", "string", lambda page: page.host.registered_domain),
+    Column("url_host_private_suffix", "string", lambda page: page.host.private_suffix),
+    Column("url_host_private_domain", "string", lambda page: page.host.private_domain),
+    Column("url_host_name_reversed", "string", lambda page: page.host.reversed_name),
+    Column("url_protocol", "string", lambda page: page.parts.scheme),
+    Column("url_port", "int32", lambda page: page.parts.port),
+    Column("url_path", "string", lambda page: page.parts.path),
+    Column("url_query", "string", lambda page: page.parts.query or None),
+    Column("fetch_time", "timestamp", lambda page: datetime.fromisoformat(page.facts.fetched_at)),
+    Column("fetch_status", "int16", lambda page: page.facts.status),
+    Column("fetch_redirect", "string", lambda page: page.facts.redirect_to or None),
+    Column("content_digest", "string", lambda page: page.facts.payload_digest.removeprefix("sha1:") or None),
+    Column("content_mime_type", "string", lambda page: page.facts.declared_type or None),
+    Column("content_mime_detected", "string", lambda page: page.facts.content_type or None),
+    Column("content_charset", "string", lambda page: page.facts.charset.upper() or None),
+    Column(
+        "content_languages",
+        "string",
+        lambda page: _ISO_639_3.get(page.document.language, page.document.language) or None,
+    ),
+    Column("content_truncated", "string", lambda page: page.facts.truncated or None),
+    Column("warc_filename", "string", lambda page: f"archive/{page.facts.storage.file}"),
+    Column("warc_record_offset", "int64", lambda page: page.facts.storage.offset),
+    Column("warc_record_length", "int64", lambda page: page.facts.storage.length),
+    Column("warc_segment", "string", lambda page: page.segment),
+)
+OURS = (
+    Column("title", "string", lambda page: page.article.title or None),
+    Column("description", "string", lambda page: page.article.description or None),
+    Column("language", "string", lambda page: page.article.language or None),
+    Column("language_declared", "string", lambda page: page.article.language_declared or None),
+    Column("published", "timestamp", lambda page: _moment(page.article.published, page.fetched_at)),
+    Column("modified", "timestamp", lambda page: _moment(page.article.modified, page.fetched_at)),
+    Column("canonical", "string", lambda page: page.article.canonical or None),
+    Column("depth", "int32", lambda page: page.facts.depth),
+    Column("parent", "string", lambda page: page.facts.parent or None),
+    Column("found_via", "string", lambda page: page.facts.found_via),
+    Column("seed", "string", lambda page: page.facts.seed or None),
+    Column("seed_metadata", "map", lambda page: list(page.facts.seed_metadata.items())),
+    Column("duplicate_of", "string", lambda page: page.facts.duplicate_of or None),
+    Column("near_duplicate_of", "string", lambda page: page.facts.near_duplicate_of or None),
+    Column(
+        "similarity",
+        "float",
+        lambda page: page.facts.similarity if page.facts.duplicate_of or page.facts.near_duplicate_of else None,
+    ),
+    Column("spam", "float", lambda page: page.facts.spam or None),
+    Column("spam_signals", "string", lambda page: ", ".join(page.facts.spam_signals) or None),
+    Column("words", "int32", lambda page: page.article.words),
+    Column("content_bytes", "int64", lambda page: page.facts.bytes),
+    Column("outlinks", "int32", lambda page: len(page.article.links)),
+    Column("directives", "string", lambda page: page.facts.directives or None),
+    Column("usage", "string", lambda page: page.facts.usage or None),
+    Column("lastmod", "timestamp", lambda page: _moment(page.facts.lastmod, page.fetched_at)),
+    Column("worker", "int32", lambda page: page.facts.worker),
+    Column("redirected_from", "list", lambda page: page.facts.redirected_from),
+    Column("redirects", "list", lambda page: page.facts.redirects),
+    Column("redirect_loop", "bool", lambda page: page.facts.redirect_loop),
+    Column("meta", "string", lambda page: msgspec.json.encode(page.facts.meta).decode() if page.facts.meta else None),
+    Column("connect_ms", "int32", lambda page: page.facts.connect_ms),
+    Column("tls_ms", "int32", lambda page: page.facts.tls_ms),
+    Column("first_byte_ms", "int32", lambda page: page.facts.first_byte_ms),
+    Column("total_ms", "int32", lambda page: page.facts.total_ms),
+)
+_TEXT = Column("text", "string", lambda page: page.article.text)
+
+
+def columns(*, with_text: bool) -> Sequence[Column]:
+    """Return all columns, in order."""
+    return (*COMMON_CRAWL, *OURS, *((_TEXT,) if with_text else ()))
+
+
+def values_of(document: PageDocument, segment: str, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return the values of one page by column."""
+    page = _Page(document, segment)
+    return {column.name: column.value(page) for column in columns}

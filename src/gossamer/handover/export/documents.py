@@ -16,13 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.archive.warc import sha1_base32
+from gossamer.core.content.pdf_type import PDF
 from gossamer.core.ledger.tables import SEEDS
-from gossamer.core.url.forms import host_of, url_id
-from gossamer.core.url.identity import host_id
-from gossamer.handover.export.stored import StoredPage, StoredPages, is_answer, is_page
+from gossamer.core.url.forms import host_of
+from gossamer.handover.export.stored import ExportedPage, ExportedPages, is_answer, is_page
 from gossamer.handover.where import ANYTHING, Selection
 from gossamer.model.errors import PluginError
-from gossamer.model.records import OrderKind, Outcome, RequestTimes, Source, UrlId, UrlRecord
+from gossamer.model.events import masked
+from gossamer.model.records import FetchKind, Outcome, RequestTimes, Source, UrlId, UrlRecord
 from gossamer.model.state import SeedRecord
 from gossamer.parse.dispatch import declared_type
 from gossamer.parse.text.article import Article, PageSource, read_article
@@ -30,6 +31,7 @@ from gossamer.reading.view import CrawlView, OpenCrawl
 from gossamer.reading.why.fates import Fate, Fates
 from gossamer.reading.why.link_meta import meta_of
 from gossamer.settings.identity import robots_token_of
+from gossamer.settings.model import PdfUse
 from gossamer.settings.plugins import PARSER, of_kind
 
 # Which seed does a page descend from, and which redirects led to it?
@@ -80,7 +82,11 @@ class Ancestry:
         while row.source is Source.REDIRECT and row.parent and len(chain) < MAX_REDIRECTS:
             above = self._crawl.ledger.look_up(row.parent)
             # A redirect that only spells a URL otherwise leaves it with its parent, which is a page.
-            if above is None or above.outcome != Outcome.REDIRECT or url_id(above.redirect_to) != key:
+            if (
+                above is None
+                or above.outcome != Outcome.REDIRECT
+                or self._crawl.ledger.url_id(above.redirect_to) != key
+            ):
                 break
             key = row.parent
             row = above
@@ -89,19 +95,19 @@ class Ancestry:
 
     def _first_at_host(self, row: UrlRecord) -> UrlId:
         """Return the seed at the host of a sitemap, or else the page by which the host was found; empty if none."""
-        if row.kind is not OrderKind.SITEMAP:
+        if row.kind is not FetchKind.SITEMAP:
             return b""
-        rows = islice(self._crawl.ledger.urls(host_id(host_of(row.url))), _MAX_ROWS)
+        rows = islice(self._crawl.ledger.urls(self._crawl.ledger.host_id(host_of(row.url))), _MAX_ROWS)
         found = [
             (not _is_seed(other), other.seq, key)
             for key, other in rows
-            if other.kind is OrderKind.PAGE and other.source not in (Source.SITEMAP, Source.PROBE, Source.NOTICE)
+            if other.kind is FetchKind.PAGE and other.source not in (Source.SITEMAP, Source.PROBE, Source.NOTICE)
         ]
         return min(found)[2] if found else b""
 
 
 def _is_seed(row: UrlRecord) -> bool:
-    return row.source in _SEED_SOURCES and not row.parent and row.depth == 0 and row.kind is OrderKind.PAGE
+    return row.source in _SEED_SOURCES and not row.parent and row.depth == 0 and row.kind is FetchKind.PAGE
 
 
 FOUND_VIA = {
@@ -183,24 +189,38 @@ class PageDocument(Struct):
         return _encode(self.facts)[:-1] + b"," + _encode(self.article)[1:]
 
 
+def masked_document(document: PageDocument) -> PageDocument:
+    """Return a document without the values of query parameters in its URLs. Its text stays as it is."""
+    return msgspec.convert(_masked_urls(msgspec.to_builtins(document)), PageDocument)
+
+
+def _masked_urls(value: Any) -> Any:  # noqa: ANN401 - anything that becomes JSON
+    if isinstance(value, str):
+        return masked(value) if value.startswith(("http://", "https://")) else value
+    if isinstance(value, dict):
+        return {key: _masked_urls(part) for key, part in value.items()}
+    return [_masked_urls(part) for part in value] if isinstance(value, list) else value
+
+
 class DocumentMaker:
     """Makes documents of stored pages. URLs of parents are looked up once for many children."""
 
-    def __init__(self, crawl: OpenCrawl, pages: StoredPages, *, for_search: bool = False) -> None:
+    def __init__(self, crawl: OpenCrawl, pages: ExportedPages, *, for_search: bool = False) -> None:
         self._crawl = crawl
         self._pages = pages
         self._for_search = for_search
         self._robots_token = robots_token_of(crawl.settings)
         self._parsers = of_kind(crawl.settings.plugin, PARSER)
+        self._reads_pdf = crawl.settings.pdf is PdfUse.DEEP
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
         self._seeds: dict[int, SeedRecord] = {0: SeedRecord("")}
         self._ancestry = Ancestry(crawl)
 
-    def make(self, page: StoredPage) -> PageDocument:
+    def make(self, page: ExportedPage) -> PageDocument:
         """Return the document of a page."""
         return self.make_with_source(page)[0]
 
-    def make_with_source(self, page: StoredPage) -> tuple[PageDocument, PageSource]:
+    def make_with_source(self, page: ExportedPage) -> tuple[PageDocument, PageSource]:
         """Return the document of a page, and what it was made from."""
         exchange = self._pages.exchange(page)
         declared = declared_type(exchange)
@@ -215,6 +235,8 @@ class DocumentMaker:
             for_search=self._for_search,
         )
         article = self._by_plugin(source) if self._parsers and exchange.is_decoded else None
+        if article is None and self._reads_pdf and source.content_type == PDF:
+            article = _pdf_article(source)
         return PageDocument(self._facts(page, declared.essence), article or read_article(source)), source
 
     def _by_plugin(self, source: PageSource) -> Article | None:
@@ -227,7 +249,7 @@ class DocumentMaker:
             return None
         return article_of(parsed, source.url) if parsed is not None else None
 
-    def _facts(self, page: StoredPage, declared: str) -> PageFacts:
+    def _facts(self, page: ExportedPage, declared: str) -> PageFacts:
         row = page.row
         span = page.span
         seed = self._seed(page.row.seed)
@@ -287,13 +309,24 @@ class DocumentMaker:
         return row.url if row is not None else ""
 
 
+def _pdf_article(source: PageSource) -> Article:
+    """Return the title, text and links of a PDF file: 0.2 s each, as when it was fetched."""
+    from gossamer.parse.by_plugin import article_of
+    from gossamer.parse.pdf.deep import check_deep, read_deep
+    from gossamer.plugins import ParsedContent
+
+    check_deep(parses_pdf=True)  # whoever hands over may have fewer packages than whoever crawled
+    found = read_deep(source.content)
+    return article_of(ParsedContent(title=found.title, text=found.text, links=found.hrefs), source.url)
+
+
 def _known(milliseconds: int) -> int | None:
     return milliseconds if milliseconds >= 0 else None
 
 
 def documents(crawl: CrawlView, selection: Selection = ANYTHING) -> Iterator[PageDocument]:
     """Yield the documents of a crawl that is open for reading, in archive order."""
-    pages = StoredPages(crawl)
+    pages = ExportedPages(crawl)
     maker = DocumentMaker(crawl, pages)
     is_wanted = wanted_pages(selection)
     hosts = selection.hosts

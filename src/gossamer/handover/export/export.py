@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 from isal import igzip_lib
+from msgspec import Struct
 
 from gossamer import __version__
 from gossamer.archive.warc import GZIP_LEVEL, new_record_id, sha1_base32, target_uri, warcinfo_record
-from gossamer.handover.export.columns import COMMON_CRAWL, OURS, TEXT, columns_of
-from gossamer.handover.export.documents import PageDocument, documents
+from gossamer.handover.export.columns import columns, values_of
+from gossamer.handover.export.documents import PageDocument, documents, masked_document
 from gossamer.handover.export.output import whole_file, write_lines, write_stream
 from gossamer.handover.export.parquet import require_pyarrow, write_parquet
 from gossamer.handover.export.wacz import write_wacz
@@ -38,11 +39,10 @@ from gossamer.reading.view import CrawlView
 
 def page_lines(documents: Iterable[PageDocument], segment: str, *, with_text: bool = False) -> Iterator[bytes]:
     """Yield a header, then a line per document; a line has line ends within it if a cell has."""
-    names = [name for name, _ in (*COMMON_CRAWL, *OURS, *((TEXT,) if with_text else ()))]
-    yield csv_line(names)
+    shown = columns(with_text=with_text)
+    yield csv_line([column.name for column in shown])
     for document in documents:
-        values = columns_of(document, segment, with_text=with_text)
-        yield csv_line([_cell(values[name]) for name in names])
+        yield csv_line([_cell(value) for value in values_of(document, segment, shown).values()])
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - any column
@@ -92,18 +92,112 @@ def conversion_member(document: PageDocument, warcinfo_id: str) -> bytes:
     return bytes(igzip_lib.compress(head.encode() + block + b"\r\n\r\n", GZIP_LEVEL, igzip_lib.COMP_GZIP))
 
 
-# Format -> name of the file if a folder is given.
-FORMATS = {
-    "jsonl": "pages.jsonl",
-    "parquet": "pages.parquet",
-    "csv": "pages.csv",
-    "cdxj": "index.cdxj",
-    "links": "links.jsonl",
-    "wet": "text.warc.wet.gz",
-    "wacz": "crawl.wacz",
-}
 Watch: TypeAlias = Callable[[Iterator[PageDocument]], Iterator[PageDocument]]
-_BINARY = frozenset({"parquet", "wet", "wacz"})
+
+
+class Export(Struct, frozen=True):
+    """What is exported, and where to. `watch` sees the pages that are read."""
+
+    crawl: CrawlView
+    target: Path | None  # None: stdout
+    selection: Selection
+    with_text: bool
+    watch: Watch
+
+    @property
+    def name(self) -> str:
+        """The name of the crawl's folder, or its name in the ledger."""
+        return self.crawl.name.rstrip("/").rpartition("/")[2]
+
+    def documents(self) -> Iterator[PageDocument]:
+        """Return the pages that are selected; without the queries of URLs if these are masked."""
+        found = self.watch(documents(self.crawl, self.selection))
+        return map(masked_document, found) if self.crawl.settings.mask_queries else found
+
+
+class Format(Struct, frozen=True):
+    """A form in which a crawl can be exported."""
+
+    file: str  # its name if a folder is given
+    unit: str  # of what is counted
+    help: str
+    write: Callable[[Export], int]  # returns how many were written
+    text: str = ""  # what it has of it, if `--with-text` is not for it
+    is_binary: bool = False  # not for a terminal
+    needs_file: bool = False
+
+
+def _write_jsonl(export: Export) -> int:
+    return write_lines((document.to_json() + b"\n" for document in export.documents()), export.target)
+
+
+def _write_parquet(export: Export) -> int:
+    require_pyarrow()
+    assert export.target is not None
+    return write_parquet(export.documents(), export.target, export.name, with_text=export.with_text)
+
+
+def _write_csv(export: Export) -> int:
+    return write_lines(page_lines(export.documents(), export.name, with_text=export.with_text), export.target) - 1
+
+
+def _write_links(export: Export) -> int:
+    """Write links in the form that the name of the file says."""
+    name = export.target.name.removesuffix(".gz") if export.target is not None else ""
+    layout = next((form for form in ("tsv", "csv") if name.endswith(f".{form}")), "jsonl")
+    return write_lines(link_lines(export.documents(), layout), export.target) - (layout != "jsonl")  # the header
+
+
+def _write_wet(export: Export) -> int:
+    """Write gzip members as they are, whatever the name of the file. The first one describes it."""
+    about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {export.name}"}
+    name = export.target.name if export.target is not None else FORMATS["wet"].file
+    members = wet_members(export.documents(), name, about)
+    if export.target is None:
+        return write_lines(members, None) - 1
+    with whole_file(export.target) as file:
+        return write_stream(members, file) - 1
+
+
+FORMATS: Mapping[str, Format] = {
+    "jsonl": Format(
+        "pages.jsonl", "pages", "one page per line: its metadata, text and links", _write_jsonl, "the text anyway"
+    ),
+    "parquet": Format(
+        "pages.parquet",
+        "pages",
+        "one page per row, with the columns of Common Crawl's index and ours (needs gossamer[parquet])",
+        _write_parquet,
+        needs_file=True,
+    ),
+    "csv": Format("pages.csv", "pages", "the same columns as CSV with a header", _write_csv),
+    "cdxj": Format(
+        "index.cdxj",
+        "captures",
+        "the index of all captures, sorted",
+        lambda export: write_lines(index_lines(export.crawl, export.selection), export.target),
+        "no text",
+    ),
+    "links": Format(
+        "links.jsonl",
+        "links",
+        "one link per line: from, to, text, rel; as TSV or CSV if FILE ends that way",
+        _write_links,
+        "no text",
+    ),
+    "wet": Format(
+        "text.warc.wet.gz", "texts", "the texts as WARC conversion records", _write_wet, "nothing else", is_binary=True
+    ),
+    "wacz": Format(
+        "crawl.wacz",
+        "pages",
+        "archive, index and list of pages as one file for ReplayWeb.page and other replay tools",
+        lambda export: write_wacz(
+            export.crawl, export.target, export.name, export.selection, with_text=export.with_text
+        ),
+        is_binary=True,
+    ),
+}
 
 
 def export(
@@ -120,55 +214,16 @@ def export(
     Return how many pages, captures, links or texts were written. `watch` sees the pages that are read, except for
     an index and a WACZ, which need none.
     """
-    target = target_file(form, out)
-    if form == "parquet":
-        require_pyarrow()
-        assert target is not None
-        return write_parquet(watch(documents(crawl, selection)), target, short_name(crawl), with_text=with_text)
-    if form == "wacz":
-        return write_wacz(crawl, target, short_name(crawl), selection, with_text=with_text)
-    if form == "wet":
-        about = {"software": f"Gossamer/{__version__}", "description": f"text of the pages of {short_name(crawl)}"}
-        name = target.name if target is not None else FORMATS["wet"]
-        # The first record describes the file.
-        return _write_members(wet_members(watch(documents(crawl, selection)), name, about), target) - 1
-    if form == "csv":
-        lines = page_lines(watch(documents(crawl, selection)), short_name(crawl), with_text=with_text)
-        return write_lines(lines, target) - 1  # the header
-    if form == "links":
-        layout = _links_form(target)
-        written = write_lines(link_lines(watch(documents(crawl, selection)), layout), target)
-        return written if layout == "jsonl" else written - 1  # the header
-    if form == "cdxj":
-        return write_lines(index_lines(crawl, selection), target)
-    return write_lines((document.to_json() + b"\n" for document in watch(documents(crawl, selection))), target)
-
-
-def short_name(crawl: CrawlView) -> str:
-    """Return the name of the crawl's folder, or its name in the ledger."""
-    return crawl.name.rstrip("/").rpartition("/")[2]
+    return FORMATS[form].write(Export(crawl, target_file(form, out), selection, with_text, watch))
 
 
 def target_file(form: str, out: Path | None) -> Path | None:
     """Return the file to write; None is stdout."""
+    kind = FORMATS[form]
     if out is not None:
-        return out / FORMATS[form] if out.is_dir() else out
-    if form == "parquet":
-        raise UsageError("--format parquet needs a file: -o pages.parquet")
-    if form in _BINARY and sys.stdout.isatty():
-        raise UsageError(f"--format {form} is not for a terminal: -o {FORMATS[form]}")
+        return out / kind.file if out.is_dir() else out
+    if kind.needs_file:
+        raise UsageError(f"--format {form} needs a file: -o {kind.file}")
+    if kind.is_binary and sys.stdout.isatty():
+        raise UsageError(f"--format {form} is not for a terminal: -o {kind.file}")
     return None
-
-
-def _links_form(target: Path | None) -> str:
-    """Return how links are written, by the name of the file."""
-    name = target.name.removesuffix(".gz") if target is not None else ""
-    return next((form for form in ("tsv", "csv") if name.endswith(f".{form}")), "jsonl")
-
-
-def _write_members(members: Iterator[bytes], target: Path | None) -> int:
-    """Write gzip members as they are, whatever the name of the file."""
-    if target is None:
-        return write_lines(members, None)
-    with whole_file(target) as file:
-        return write_stream(members, file)

@@ -13,7 +13,7 @@ from types import TracebackType
 from msgspec import Struct
 
 from gossamer.core.url.forms import canonical, host_of, url_id
-from gossamer.handover.export.stored import StoredPages, is_page
+from gossamer.handover.export.stored import ExportedPages, is_page
 from gossamer.handover.findings.link_table import enough_room
 from gossamer.model.exchanges import Exchange
 from gossamer.model.records import UrlId, UrlRecord
@@ -50,7 +50,7 @@ class PageHeads:
 
     def read(self, crawl: CrawlView) -> None:
         """Read the heads of all HTML pages that can be read here."""
-        pages = StoredPages(crawl)
+        pages = ExportedPages(crawl)
         for page in pages.in_archive_order(is_html_page):
             head = head_of(pages.exchange(page), page.row.url)
             key = _text_key(page.row.url, head.description) if head.description else None

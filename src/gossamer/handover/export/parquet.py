@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gossamer.handover.export.columns import COMMON_CRAWL, OURS, TEXT, columns_of
+from gossamer.handover.export.columns import columns, values_of
 from gossamer.handover.export.documents import PageDocument
 from gossamer.handover.export.output import whole_file
 from gossamer.model.errors import UsageError
@@ -23,13 +23,13 @@ TEXT_CHARS_PER_GROUP = 16_000_000
 def write_parquet(documents: Iterable[PageDocument], out: Path, segment: str, *, with_text: bool = False) -> int:
     """Write documents as one Parquet file; return how many."""
     arrow, parquet = _pyarrow()
-    columns = (*COMMON_CRAWL, *OURS, *((TEXT,) if with_text else ()))
-    schema = arrow.schema([(name, _type(arrow, kind)) for name, kind in columns])
+    shown = columns(with_text=with_text)
+    schema = arrow.schema([(column.name, _type(arrow, column.kind)) for column in shown])
     count = chars = 0
     rows: list[dict[str, Any]] = []
     with whole_file(out) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for document in documents:
-            rows.append(columns_of(document, segment, with_text=with_text))
+            rows.append(values_of(document, segment, shown))
             chars += len(document.article.text) if with_text else 0
             count += 1
             if len(rows) >= ROWS_PER_GROUP or chars >= TEXT_CHARS_PER_GROUP:

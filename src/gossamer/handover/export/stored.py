@@ -25,12 +25,10 @@ from msgspec import Struct
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER
 from gossamer.archive.reader import ArchivedRecord, exchange_of
 from gossamer.archive.surt import surt
-from gossamer.core.url.forms import url_id
-from gossamer.core.url.identity import host_id
 from gossamer.fetch.body import decode
 from gossamer.model.errors import UsageError
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import ArchiveSpan, OrderKind, Outcome, Source, UrlId, UrlRecord
+from gossamer.model.records import ArchiveSpan, FetchKind, Outcome, Source, UrlId, UrlRecord
 from gossamer.reading.archive_access import CrawlArchive
 from gossamer.reading.view import OpenCrawl
 from gossamer.settings.stores import has_archive
@@ -40,7 +38,7 @@ _REVISIT_MIME = "warc/revisit"
 _SLICE = 20_000  # positions in memory at a time, about 3 MB
 
 
-class StoredPage(Struct):
+class ExportedPage(Struct):
     """A row of the catalog and the archive record of its last visit."""
 
     url_id: UrlId
@@ -56,10 +54,10 @@ def is_page(row: UrlRecord) -> bool:
 
 def is_answer(row: UrlRecord) -> bool:
     """Return whether a row is of a request for a page, whatever its result; sitemaps and our own probes are not."""
-    return row.kind is OrderKind.PAGE and row.source is not Source.PROBE
+    return row.kind is FetchKind.PAGE and row.source is not Source.PROBE
 
 
-class StoredPages:
+class ExportedPages:
     """The pages of a crawl that is open for reading."""
 
     def __init__(self, crawl: OpenCrawl, max_bytes: int = 0) -> None:
@@ -69,20 +67,20 @@ class StoredPages:
         self._files = CrawlArchive(crawl.folders, crawl.settings.store)
         self._max_bytes = max_bytes or crawl.settings.max_bytes  # of a decoded body
 
-    def in_archive_order(self, is_wanted: Callable[[UrlRecord], bool]) -> Iterator[StoredPage]:
+    def in_archive_order(self, is_wanted: Callable[[UrlRecord], bool]) -> Iterator[ExportedPage]:
         """Yield the wanted pages, oldest file first."""
         for name, end in sorted(self._crawl.ledger.archive_ends().items()):
             for record in self._records(name, end):
-                key = url_id(record.target)
+                key = self._crawl.ledger.url_id(record.target)
                 row = self._crawl.ledger.look_up(key)
                 if row is None or row.archived is None or not is_wanted(row):
                     continue
                 if row.archived.offset == record.offset and row.archived.file == name:
-                    yield StoredPage(key, row, row.archived, record)
+                    yield ExportedPage(key, row, row.archived, record)
 
-    def of_hosts(self, names: Iterable[str], is_wanted: Callable[[UrlRecord], bool]) -> Iterator[StoredPage]:
+    def of_hosts(self, names: Iterable[str], is_wanted: Callable[[UrlRecord], bool]) -> Iterator[ExportedPage]:
         """Yield the wanted pages of some hosts, in archive order by slices: nothing else is read."""
-        rows = (item for name in names for item in self._crawl.ledger.urls(host_id(name)))
+        rows = (item for name in names for item in self._crawl.ledger.urls(self._crawl.ledger.host_id(name)))
         places = ((row.archived.file, row.archived.offset, key) for key, row in rows if row.archived and is_wanted(row))
         while part := sorted(islice(places, _SLICE)):
             for _, _, key in part:
@@ -91,12 +89,12 @@ class StoredPages:
                 if page is not None:
                     yield page
 
-    def at(self, key: UrlId, row: UrlRecord) -> StoredPage | None:
+    def at(self, key: UrlId, row: UrlRecord) -> ExportedPage | None:
         """Return the page of one row; None if it has no record."""
         record = self._files.read(row.archived) if row.archived is not None else None
-        return None if record is None or row.archived is None else StoredPage(key, row, row.archived, record)
+        return None if record is None or row.archived is None else ExportedPage(key, row, row.archived, record)
 
-    def before(self, key: UrlId, row: UrlRecord, moment: float) -> StoredPage | None:
+    def before(self, key: UrlId, row: UrlRecord, moment: float) -> ExportedPage | None:
         """Return the last answer of a URL before a moment; None if the index has none that can be read.
 
         A 304 that does not say which body it confirms is passed over: the answer before it has that body.
@@ -108,7 +106,7 @@ class StoredPages:
             if record is None or record.date >= moment:
                 continue
             if record.payload_digest or record.block[9:12] != b"304":
-                return StoredPage(key, row, span, record)
+                return ExportedPage(key, row, span, record)
         return None
 
     def is_indexed(self, url: str) -> bool:
@@ -130,7 +128,7 @@ class StoredPages:
             return 0
         return sum(is_wanted(row) for _, row in ledger.urls() if not self.is_reachable(row))
 
-    def exchange(self, page: StoredPage) -> Exchange:
+    def exchange(self, page: ExportedPage) -> Exchange:
         """Return what was received, decoded; for a revisit with the body that it refers to."""
         original = self._original(page.record, page.row.url)
         exchange = exchange_of(page.record, None, original)
@@ -162,7 +160,7 @@ class StoredPages:
             digest = b""
         else:
             return None
-        row = self._crawl.ledger.look_up(url_id(target))
+        row = self._crawl.ledger.look_up(self._crawl.ledger.url_id(target))
         known = self._files.read(row.archived) if row is not None and row.archived is not None else None
         if known is not None and _has_body(known) and (not digest or known.payload_digest == digest):
             return known

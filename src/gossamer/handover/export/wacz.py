@@ -4,7 +4,7 @@
     indexes/index.cdx.gz      CDXJ in gzip members of `LINES_PER_BLOCK` lines
     indexes/index.idx         the first line of each member, and where it is
     pages/pages.jsonl         the seeds, then other pages: what replay tools show at once
-    pages/extraPages.jsonl    pages beyond a number, if there are as many: see `wacz_pages`
+    pages/extraPages.jsonl    pages beyond a number, if there are as many: see `list_pages`
     datapackage.json          size and SHA-256 of all of these
     datapackage-digest.json   SHA-256 of that
 
@@ -37,7 +37,7 @@ from gossamer import __version__
 from gossamer.archive.cdxj import index_lines_of, merge_index, write_index
 from gossamer.handover.export.documents import DocumentMaker, iso_time, wanted_pages
 from gossamer.handover.export.output import disk_full_at, whole_file
-from gossamer.handover.export.stored import StoredPage, StoredPages
+from gossamer.handover.export.stored import ExportedPage, ExportedPages
 from gossamer.handover.search.index import index_lines
 from gossamer.handover.where import Selection
 from gossamer.model.errors import CorruptFolderError
@@ -121,7 +121,7 @@ def chunks_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 def list_pages(
-    crawl: CrawlView, pages: StoredPages, selection: Selection, ends: Mapping[str, int], lists: PageLists
+    crawl: CrawlView, pages: ExportedPages, selection: Selection, ends: Mapping[str, int], lists: PageLists
 ) -> None:
     """Add the selected pages whose records lie before the ends of the archive files."""
     maker = DocumentMaker(crawl, pages, for_search=not selection.languages)
@@ -142,7 +142,7 @@ def list_pages(
         lists.add(_listed(page, title, text))
 
 
-def _listed(page: StoredPage, title: str, text: str) -> ListedPage:
+def _listed(page: ExportedPage, title: str, text: str) -> ListedPage:
     row = page.row
     is_seed = row.depth == 0 and row.source in _SEED_SOURCES
     return ListedPage(page.url_id.hex(), row.url, iso_time(page.record.date), title or row.url, text, is_seed)
@@ -269,7 +269,7 @@ def write_wacz(crawl: CrawlView, out: Path | None, title: str, selection: Select
 
     The selection is of listed pages; archive and index are whole.
     """
-    pages = StoredPages(crawl)
+    pages = ExportedPages(crawl)
     archive = CrawlArchive(crawl.folders, crawl.settings.store)
     with _opened(out) as file, PageLists(with_text=with_text) as lists, ZipFile(file, "w") as packed:
         package = Package(packed, crawl.now)

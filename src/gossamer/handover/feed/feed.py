@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from gossamer.handover.export.documents import DocumentMaker, PageDocument, iso_time
-from gossamer.handover.export.stored import StoredPages, is_page
+from gossamer.handover.export.stored import ExportedPages, is_page
 from gossamer.model.errors import UsageError
 from gossamer.model.records import Change, ChangeKind, UrlRecord
 from gossamer.reading.folder import CrawlReader
@@ -74,7 +74,7 @@ class EntryMaker:
     def __init__(self, crawl: OpenCrawl, *, has_copies: bool = False, for_search: bool = False) -> None:
         self._crawl = crawl
         self._has_copies = has_copies  # whether duplicates have documents, too
-        self._pages = StoredPages(crawl)
+        self._pages = ExportedPages(crawl)
         self._maker = DocumentMaker(crawl, self._pages, for_search=for_search)
 
     def is_elsewhere(self, change: Change) -> bool:
@@ -106,12 +106,12 @@ class EntryMaker:
         entry.similarity = 1.0 if is_same else round(row.similarity, 4)
 
 
-class Feed:
+class FolderFeed:
     """The changes of a crawl in a folder that is open for reading."""
 
     def __init__(self, crawl: CrawlReader, *, has_copies: bool = False, for_search: bool = False) -> None:
         self._crawl = crawl
-        self._entries = EntryMaker(crawl, has_copies=has_copies, for_search=for_search)
+        self._entries = EntryMaker(crawl, has_copies=has_copies or for_search, for_search=for_search)
         self.position = 0  # how far was read, including the entries that were omitted
         self.cursor_text = ""  # the cursor of the reader, as it is stored; empty: it has got nothing
 
@@ -188,7 +188,7 @@ def cursor_from(text: str, where: str) -> int:
     return int(text)
 
 
-def check_cursor(cursor: int, feed: Feed) -> None:
+def check_cursor(cursor: int, feed: FolderFeed) -> None:
     """Raise if a cursor cannot belong to this crawl."""
     if cursor > feed.last():
         raise UsageError(f"cursor {cursor}: beyond the last change, {feed.last()}; does it belong to another crawl?")

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from gossamer.core.ledger.rows import decode_change
 from gossamer.foundation import failpoints
 from gossamer.handover.export.documents import PageDocument
-from gossamer.handover.feed.feed import OPS, CursorFile, EntryMaker, Feed, FeedEntry
+from gossamer.handover.feed.feed import OPS, CursorFile, EntryMaker, FeedEntry, FolderFeed
 from gossamer.handover.feed.node_feed import NodeFeed
 from gossamer.model.errors import StoreUnavailableError
 from gossamer.model.records import Change, ChangeKind
@@ -32,7 +32,7 @@ from gossamer.ports import Catalog, SealedChanges
 from gossamer.ports.document_topic import DocumentTopic, FeedMessage
 from gossamer.reading.node_folders import NodeFolders
 from gossamer.reading.view import OpenCrawl
-from gossamer.runtime.stores.publishing import Batch
+from gossamer.runtime.stores.publishing import PageBatch
 from gossamer.settings.model import Settings
 
 BATCH_MESSAGES = 50
@@ -42,7 +42,7 @@ CUT_RULE = "document_cut"
 _GONE = OPS[ChangeKind.GONE]
 
 
-class RunningCrawl(Struct, frozen=True):
+class OwnCrawl(Struct, frozen=True):
     """A crawl as its own process sees it. See `gossamer.reading.view.OpenCrawl`."""
 
     name: str
@@ -83,7 +83,7 @@ class FeedPublisher:
         self._warn = warn  # in the event loop
         self._entries: EntryMaker | None = None
 
-    def take(self, sealed: SealedChanges) -> Iterator[Batch]:
+    def take(self, sealed: SealedChanges) -> Iterator[PageBatch]:
         """Return the messages of a commit, in batches that are made when they are read."""
         try:
             loop = asyncio.get_running_loop()
@@ -91,7 +91,7 @@ class FeedPublisher:
             return self._batches(sealed, self._warn)
         return self._batches(sealed, lambda rule, text: loop.call_soon_threadsafe(self._warn, rule, text))
 
-    def _batches(self, sealed: SealedChanges, warn: Callable[[str, str], object]) -> Iterator[Batch]:
+    def _batches(self, sealed: SealedChanges, warn: Callable[[str, str], object]) -> Iterator[PageBatch]:
         rows = sorted(
             (row.key, row.value)
             for rows in sealed.by_shard().values()
@@ -100,7 +100,7 @@ class FeedPublisher:
         )
         changes = (decode_change(key, value) for key, value in rows)
         while some := list(islice(changes, BATCH_MESSAGES)):
-            yield Batch(partial(self._send, self._messages(some), warn))
+            yield PageBatch(partial(self._send, self._messages(some), warn))
 
     def _messages(self, changes: Sequence[Change]) -> list[FeedMessage]:
         if self._entries is None:
@@ -125,7 +125,7 @@ class TopicOutput:
     def __init__(
         self,
         cursor_file: CursorFile | None,
-        feed: Feed | NodeFeed,
+        feed: FolderFeed | NodeFeed,
         topic: DocumentTopic,
         warn: Callable[[str], None],
         sleep: Callable[[float], None],

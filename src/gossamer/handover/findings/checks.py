@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from gossamer.core.dedup.scheme import NearDup
 from gossamer.core.links.scope import Reach
 from gossamer.core.spam.hosts import SpamUse
-from gossamer.core.url.forms import host_of, link_to, url_id
+from gossamer.core.url.forms import host_of, link_to
 from gossamer.model.records import Outcome, UrlId, UrlRecord, UrlState
 from gossamer.ports import Catalog
 from gossamer.reading.view import CrawlView
-from gossamer.reading.why.fates import QUEUED, Fate, Fates
+from gossamer.reading.why.fates import LONG_CHAIN, MAX_CHAIN, QUEUED, Fate, Fates
 from gossamer.reading.why.source import joined_scope
 from gossamer.settings.model import Settings, SitemapUse
 from gossamer.settings.seeds import Seed
@@ -57,13 +57,13 @@ class CheckTargets:
     def of_link(self, url: str, key: UrlId) -> str:
         """Return what is asked in order to check a link: its target, or where the crawl lost it; empty if nothing is.
 
-        In the scope these are files that no crawl fetches, by their extension.
+        In the scope these are files that no crawl fetches, by their extension, and ends of long chains of redirects.
         """
         end = self._unknown_end(url, key)
         if not end:
             return ""
         host = host_of(end)
-        if not self._scope.contains(end, host):
+        if not self._scope.contains(end, host) or self._fates.of(key).outcome == LONG_CHAIN:
             return end if self.external else ""
         return end if self.assets and self._scope.refusal(end, host) == "extension" else ""
 
@@ -83,7 +83,7 @@ class CheckTargets:
 
     def _unknown_end(self, url: str, key: UrlId) -> str:
         fate = self._fates.of(key)
-        if fate.outcome:
+        if fate.outcome not in ("", LONG_CHAIN):
             return ""
         return fate.chain[-1] if fate.chain else url
 
@@ -101,7 +101,7 @@ def due_of(urls: Iterable[str], crawl: CrawlView, results: Catalog | None, *, is
     """Return which targets are asked now: new ones, and those whose results are old; with `is_again` all."""
     due = Due(wait_s=1.0 if is_again else 0.0)  # nothing is asked twice in a second: see `check_settings`
     for url in urls:
-        row = results.look_up(url_id(url)) if results is not None else None
+        row = results.look_up(results.url_id(url)) if results is not None else None
         if row is not None and not is_again and not _is_old(row, crawl.now):
             due.known += 1
         elif _is_free(url, crawl, due):
@@ -141,6 +141,7 @@ def check_settings(crawl: CrawlView, contact: str, *, is_again: bool) -> Setting
         allow_network=(*crawl.settings.allow_network, *opened),
         scope=Reach.ANY,
         max_depth=0,
+        max_redirects=MAX_CHAIN,
         include_pattern=(".",),  # also what a redirect leads to, whatever its extension
         accept=_EVERY_TYPE,
         max_pages=_NO_LIMIT,

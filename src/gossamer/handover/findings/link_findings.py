@@ -14,14 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core.url.domains import registrable_domain
-from gossamer.core.url.forms import host_of, url_id
+from gossamer.core.url.forms import host_of
 from gossamer.handover.export.documents import FOUND_VIA, DocumentMaker, PageDocument, documents
-from gossamer.handover.export.stored import StoredPages, is_page
+from gossamer.handover.export.stored import ExportedPages, is_page
 from gossamer.handover.findings.checks import CheckTargets
 from gossamer.handover.findings.link_table import LinkTable, SeenIds
 from gossamer.handover.findings.links import GraphLink, graph_links
 from gossamer.model.records import Source, UrlId
-from gossamer.parse.html.other_links import other_links
+from gossamer.parse.html.anchors import other_links
 from gossamer.parse.html.requisites import requisites_of
 from gossamer.parse.text.article import MAX_LINKS
 from gossamer.ports import Catalog
@@ -95,7 +95,7 @@ class Broken(Struct):
 
     def _wanted(self, url: str, key: UrlId, target_of: Callable[[str, UrlId], str] | None) -> Wanted | None:
         is_target = target_of is not None and bool(target_of(url, key))
-        fate = (self.checked_fates if is_target else self.fates).of(key)
+        fate = (self.checked_fates if is_target else self.fates).of(key, url)
         if fate.outcome in BROKEN:
             return Wanted(url, fate)
         why = CheckTargets.why_not_checked(fate) if is_target else ""
@@ -151,7 +151,7 @@ def collect(
 
     @lru_cache(maxsize=_REMEMBERED)
     def number_of(url: str, is_asset: bool) -> int:
-        key = url_id(url)
+        key = crawl.ledger.url_id(url)
         wanted = assets(url, key) if is_asset and assets is not None else question(url, key)
         return table.add_target(key, wanted.name, url, wanted.fate) if wanted is not None else 0
 
@@ -171,7 +171,7 @@ def collect(
 
 def linked_pages(crawl: CrawlView, *, with_assets: bool) -> Iterator[Linked]:
     """Yield the stored pages with their links, in archive order."""
-    pages = StoredPages(crawl)
+    pages = ExportedPages(crawl)
     maker = DocumentMaker(crawl, pages)
     for page in pages.in_archive_order(is_page):
         document, source = maker.make_with_source(page)
@@ -194,8 +194,8 @@ def urls_to_check(crawl: CrawlView, targets: CheckTargets) -> Iterator[str]:
         for page in linked_pages(crawl, with_assets=targets.assets):
             for link, element in page.links:
                 ask = targets.of_link if element in _LINKS else targets.of_asset
-                url = ask(link.to_url, url_id(link.to_url))
-                if url and (key := url_id(url)) not in seen:
+                url = ask(link.to_url, crawl.ledger.url_id(link.to_url))
+                if url and (key := crawl.ledger.url_id(url)) not in seen:
                     seen.put(key)
                     yield url
 
@@ -213,12 +213,12 @@ def orphans(crawl: CrawlView, done: LinkPass) -> Iterator[Orphan]:
     with SeenIds() as linked:
         for document in documents(crawl):
             _count(done, document)
-            own = url_id(document.facts.url)
+            own = crawl.ledger.url_id(document.facts.url)
             for link in document.article.links:
-                key = url_id(link.url)
+                key = crawl.ledger.url_id(link.url)
                 if key in linked:
                     continue
-                way = [key, *map(url_id, fates.of(key).chain)]
+                way = [key, *map(crawl.ledger.url_id, fates.of(key).chain)]
                 if own not in way:  # a page that only links to itself is not found by it
                     linked.update(way)
         for key, row in crawl.ledger.urls():

@@ -42,7 +42,7 @@ _ALL_LINKS = f"SELECT {_COLUMNS} FROM found ORDER BY is_checked DESC, name, url,
 _LINKS_OF = f"SELECT {_COLUMNS} FROM found WHERE name = ? ORDER BY url, place"  # noqa: S608 - constants
 
 
-class FoundLink(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loop", "is_checked": "checked"}):
+class LinkRow(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loop", "is_checked": "checked"}):
     """A link with what became of its target."""
 
     to: str
@@ -146,13 +146,13 @@ class LinkTable:
         )
         return (LinkGroup(*row) for row in rows)
 
-    def links(self, name: str | None = None) -> Iterator[FoundLink]:
+    def links(self, name: str | None = None) -> Iterator[LinkRow]:
         """Yield the links of one group, or all of them by group and target."""
         rows = self._rows(_ALL_LINKS) if name is None else self._rows(_LINKS_OF, name)
         for url, page, text, rel, nofollow, outcome, status, error, chain, is_loop, element, is_checked in rows:
             hops = msgspec.json.decode(chain, type=list[str])
             what = (outcome, status, error, hops, bool(is_loop), element, bool(is_checked))
-            yield FoundLink(url, page, text, rel, bool(nofollow), *what)
+            yield LinkRow(url, page, text, rel, bool(nofollow), *what)
 
     def first_page(self, key: UrlId) -> str:
         """Return the first page that links to a target; empty if none does."""

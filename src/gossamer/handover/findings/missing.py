@@ -2,9 +2,9 @@
 
 Rows of the catalog have what robots.txt forbids, dead letters (evicted and quarantined URLs among them) and what was
 read but not stored; tables of the ledger have what is held back; events have links that a rule refused, and the pages
-with links beyond the limit per page, which are read for them. A refused URL is listed once, and not if it was queued by
-another link. What is queued is listed only if it is asked for. Counts of rows agree with the totals of the crawl.
-Memory does not grow with the crawl: ids of refused URLs wait on disk.
+with links beyond the limit per page, which are read for them, as are pages at the depth limit. A refused URL is listed
+once, and not if it was queued by another link. What is queued is listed only if it is asked for. Counts of rows agree
+with the totals of the crawl. Memory does not grow with the crawl: ids of refused URLs wait on disk.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.core.ledger.tables import BACKLOG, HELD, HELD_COUNTS, INTRODUCED, held_key
+from gossamer.core.ledger.tables import BACKLOG, HELD, HELD_COUNTS, INTRODUCED, SEEDS, held_key
 from gossamer.core.links.requisite import requisite_to
 from gossamer.core.politeness.address_crowds import CROWDED
-from gossamer.core.url.forms import canonical, host_of, links_from, url_id
+from gossamer.core.url.forms import canonical, host_of, links_from
 from gossamer.engine.admission.introduced_links import links_of
 from gossamer.engine.admission.link_backlog import LINK_BACKLOG
-from gossamer.handover.export.stored import StoredPages
+from gossamer.handover.export.stored import ExportedPages
 from gossamer.handover.findings.link_table import SeenIds
 from gossamer.model.events import REQUISITE, Event, EventName
-from gossamer.model.records import ANSWERED, Link, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.model.figures import MAX_DEPTH, NOFOLLOW
+from gossamer.model.records import ANSWERED, FetchKind, Link, Outcome, Truncation, UrlId, UrlRecord, UrlState
 from gossamer.model.state import HoldRule
 from gossamer.parse.dispatch import parse_exchange
 from gossamer.parse.html.hrefs import max_examined
 from gossamer.reading.requests.runs import Committed, read_all_runs
 from gossamer.reading.view import CrawlView
+from gossamer.reading.why.source import joined_scope
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.stores import has_archive
 
@@ -40,8 +42,12 @@ HELD_DROPPED = "held_dropped"  # links beyond what a host may have held back: th
 EXCLUDED = "excluded"
 REQUISITE_REFUSED = "requisite_refused"  # what a page needs, not queued by a rule
 REQUISITES_CUT = "requisites_cut"  # what a page needs beyond --max-requisites-per-page
+TOO_DEEP = "too_deep"  # links of pages at --max-depth, read in the stored pages
+NOFOLLOW_PAGE = "nofollow"  # links of a page that asks with nofollow not to follow them
+TRUNCATED = "truncated"  # the rest of a page that was not received, or not kept
 LINKS_CUT = "links_cut"  # links beyond --max-links-per-page: their URLs are read in the stored page
 QUEUED = "queued"  # not fetched yet: listed only if it is asked for
+MAX_PAGES_READ = 1000  # for links that are too deep, unless these are asked for
 _NOT_STORED = frozenset({Outcome.LINKS_ONLY.value, Outcome.TYPE_REFUSED.value})
 OUTCOMES = (
     *(outcome.value for outcome in Outcome if outcome not in ANSWERED),
@@ -50,12 +56,17 @@ OUTCOMES = (
     HELD_DROPPED,
     EXCLUDED,
     LINKS_CUT,
+    TOO_DEEP,
+    NOFOLLOW_PAGE,
+    TRUNCATED,
     REQUISITE_REFUSED,
     REQUISITES_CUT,
     QUEUED,
 )
 _FROM_EVENTS = (EXCLUDED, LINKS_CUT, REQUISITE_REFUSED, REQUISITES_CUT)
 _HOLD_RULES = frozenset(rule.value for rule in HoldRule)
+_UNREAD = "the page cannot be read"
+_TRUNCATED_BY = {Truncation.LENGTH.value: "max_bytes"}
 
 
 class Missing(Struct, frozen=True, gc=False):
@@ -99,6 +110,7 @@ class MissingUrls:
 
     def __init__(self, crawl: CrawlView, outcomes: Collection[str] = (), hosts: Collection[str] = ()) -> None:
         self._crawl = crawl
+        self._reads_all = TOO_DEEP in outcomes
         self._outcomes = frozenset(outcomes) or frozenset(OUTCOMES) - {QUEUED}
         self._hosts = frozenset(hosts)
         self._url_of = lru_cache(maxsize=10_000)(self._look_up_url)
@@ -122,6 +134,13 @@ class MissingUrls:
                     yield replace(self._of_row(row), outcome=QUEUED, status=0)
             elif _is_missing(row):
                 yield self._of_row(row)
+            elif row.state is UrlState.DONE:
+                yield from self._left_out_of(row)
+        with SeenIds() as refused:
+            if TOO_DEEP in self._outcomes:
+                yield from self._too_deep(refused)
+            if self.reads_events:
+                yield from self._from_events(refused)
         if HELD_BACK in self._outcomes:
             yield from self._held()
         if HELD_DROPPED in self._outcomes:
@@ -130,14 +149,57 @@ class MissingUrls:
                     yield Missing(
                         "", HELD_DROPPED, 0, "", "more than a host may have held", "", tally.host, tally.dropped
                     )
-        if self.reads_events:
-            yield from self._from_events()
 
     def _of_row(self, row: UrlRecord) -> Missing:
         reason = row.error or (row.content_type or "a type that is not stored" if row.outcome in _NOT_STORED else "")
-        kind = REQUISITE if row.kind is OrderKind.REQUISITE else ""
+        kind = REQUISITE if row.kind is FetchKind.REQUISITE else ""
         page = self._referrer(row.parent)
         return Missing(row.url, row.outcome, row.status, "", reason, page, host_of(row.url), kind=kind)
+
+    def _left_out_of(self, row: UrlRecord) -> Iterator[Missing]:
+        """Yield what of a page was not received, and the links that it asks not to follow."""
+        host = host_of(row.url)
+        if row.truncated:
+            rule = _TRUNCATED_BY.get(row.truncated, row.truncated)
+            why = "the rest of the page was not read"
+            yield Missing(row.url, TRUNCATED, row.status, rule, why, self._referrer(row.parent), host)
+        if row.nofollow_links and "nofollow" in row.directives:
+            why = "the page asks not to follow its links"
+            yield Missing("", NOFOLLOW_PAGE, 0, NOFOLLOW, why, row.url, host, row.nofollow_links)
+
+    def _too_deep(self, refused: SeenIds) -> Iterator[Missing]:
+        """Yield the links of pages at the depth limit that are still unknown, each once; if not read, their number."""
+        depths = {seed.number: seed.depth for seed in self._crawl.ledger.records(SEEDS) if seed.depth >= 0}
+        max_depth = self._crawl.settings.max_depth
+        scope = joined_scope(self._crawl)
+        pages = 0
+        with SeenIds() as seen:
+            for key, row in self._crawl.ledger.urls():
+                is_read = row.state is UrlState.DONE and row.kind is not FetchKind.REQUISITE and row.links_found
+                if not is_read or row.depth < depths.get(row.seed, max_depth):
+                    continue
+                host = host_of(row.url)
+                if self._hosts and host not in self._hosts:
+                    continue
+                pages += 1
+                found = self._links_of(key) if pages <= MAX_PAGES_READ or self._reads_all else None
+                if found is None:
+                    is_beyond = pages > MAX_PAGES_READ and not self._reads_all
+                    why = f"known ones among them; --outcome {TOO_DEEP} reads the page" if is_beyond else _UNREAD
+                    yield Missing("", TOO_DEEP, 0, MAX_DEPTH, why, row.url, host, row.links_found)
+                    continue
+                for link in found.values():
+                    if link.id in seen or self._crawl.ledger.look_up(link.id) is not None or self._is_held(link.id):
+                        continue
+                    seen.put(link.id)
+                    rule = scope.refusal(link.url, link.host)
+                    if rule is not None:
+                        refused.put(link.id)
+                        detail = scope.explain(rule, link.url)
+                        yield Missing(link.url, EXCLUDED, 0, rule, detail, row.url, link.host)
+                    else:
+                        why = "its page is at the depth limit"
+                        yield Missing(link.url, TOO_DEEP, 0, MAX_DEPTH, why, row.url, link.host)
 
     def _held(self) -> Iterator[Missing]:
         ledger = self._crawl.ledger
@@ -155,10 +217,10 @@ class MissingUrls:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def _from_events(self) -> Iterator[Missing]:
+    def _from_events(self, seen: SeenIds) -> Iterator[Missing]:
         """Yield refused links as they come; pages with too many links are visited again, and the last visit counts."""
         refused: list[_Refusal] = []
-        with SeenIds() as seen, SeenIds() as cut, SeenIds() as needed:
+        with SeenIds() as cut, SeenIds() as needed:
             for _, event in read_all_runs(
                 self._crawl.folders.events,
                 on_refusal=_into(refused),
@@ -193,7 +255,7 @@ class MissingUrls:
         rule = "max_links_per_page"
         found = self._links_of(parent) if page else None
         if found is None:
-            yield Missing("", LINKS_CUT, 0, rule, "the page cannot be read", page, host_of(page) if page else "", links)
+            yield Missing("", LINKS_CUT, 0, rule, _UNREAD, page, host_of(page) if page else "", links)
             return
         for link in found.values():
             if self._crawl.ledger.look_up(link.id) is None and link.id not in refused and not self._is_held(link.id):
@@ -204,7 +266,7 @@ class MissingUrls:
         row = self._crawl.ledger.look_up(key)
         if row is None or not has_archive(self._crawl.settings.store):
             return None
-        pages = StoredPages(self._crawl)
+        pages = ExportedPages(self._crawl)
         page = pages.at(key, row)
         if page is None:
             return None
@@ -226,7 +288,7 @@ class MissingUrls:
             if each.reason in _HOLD_RULES:  # stored as long as it is held: see `_held`
                 continue
             self.refused_links += 1
-            key = bytes.fromhex(each.url_id) if each.url_id else url_id(each.url)
+            key = bytes.fromhex(each.url_id) if each.url_id else self._crawl.ledger.url_id(each.url)
             if key in seen:
                 continue
             seen.put(key)

@@ -15,7 +15,7 @@ from types import TracebackType
 import msgspec
 from msgspec import Struct
 
-from gossamer.core.url.forms import host_of, url_id
+from gossamer.core.url.forms import host_of
 from gossamer.handover.export.documents import iso_time
 from gossamer.handover.export.page_heads import HTML, PageHead, PageHeads, is_elsewhere, plain
 from gossamer.handover.export.stored import is_page
@@ -72,7 +72,7 @@ class PageFilter(Struct, frozen=True, kw_only=True):
             and (not self.hosts or host_of(row.url) in self.hosts)
         )
 
-    def place(self, page: PageLine) -> float | str:
+    def sort_key(self, page: FindingLine) -> float | str:
         """Return where a page comes: the slowest, largest, thinnest or deepest first, equal titles together."""
         if self.slow_ms is not None:
             return -float(page.response_ms or 0)
@@ -87,7 +87,7 @@ class PageFilter(Struct, frozen=True, kw_only=True):
         return f"{host_of(page.url)} {plain(page.description or '')}" if self.duplicate_description else 0.0
 
 
-class PageLine(Struct, frozen=True):
+class FindingLine(Struct, frozen=True):
     """A page in a list."""
 
     url: str
@@ -110,9 +110,9 @@ class FoundPages:
     def __enter__(self) -> FoundPages:
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE pages (place, line BLOB); BEGIN"
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE pages (sort_key, line BLOB); BEGIN"
         )
-        self._decode = msgspec.json.Decoder(PageLine).decode
+        self._decode = msgspec.json.Decoder(FindingLine).decode
         self.count = 0
         return self
 
@@ -121,16 +121,16 @@ class FoundPages:
     ) -> None:
         self._db.close()
 
-    def add(self, place: float | str, page: PageLine) -> None:
+    def add(self, sort_key: float | str, page: FindingLine) -> None:
         """Add a page."""
         self.count += 1
         with enough_room():
-            self._db.execute("INSERT INTO pages VALUES (?, ?)", (place, _encode(page)))
+            self._db.execute("INSERT INTO pages VALUES (?, ?)", (sort_key, _encode(page)))
 
-    def rows(self) -> Iterator[PageLine]:
+    def rows(self) -> Iterator[FindingLine]:
         """Yield the pages."""
         with enough_room():
-            for (line,) in self._db.execute("SELECT line FROM pages ORDER BY place, rowid"):
+            for (line,) in self._db.execute("SELECT line FROM pages ORDER BY sort_key, rowid"):
                 yield self._decode(line)
 
 
@@ -158,7 +158,7 @@ def find_pages(crawl: CrawlView, wanted: PageFilter, found: FoundPages) -> int:
                 continue
             if wanted.slow_ms is None or (key in slow and (response_ms or 0) >= wanted.slow_ms):
                 page = _line(row, response_ms, head)
-                found.add(wanted.place(page), page)
+                found.add(wanted.sort_key(page), page)
     return pages
 
 
@@ -172,13 +172,13 @@ def _read_slow(crawl: CrawlView, slow_ms: int, slow: SeenIds) -> None:
     committed = Committed(crawl.state.event_ends)
     for _, event in read_all_runs(crawl.folders.events, on_refusal=lambda _: None, committed=committed):
         if event.event in _ANSWERS and not event.kind:
-            key = url_id(event.url)
+            key = crawl.ledger.url_id(event.url)
             if event.total_ms >= slow_ms or key in slow:
                 slow.put(key, event.total_ms)
 
 
-def _line(row: UrlRecord, response_ms: int | None, head: PageHead | None) -> PageLine:
-    return PageLine(
+def _line(row: UrlRecord, response_ms: int | None, head: PageHead | None) -> FindingLine:
+    return FindingLine(
         row.url,
         row.title,
         row.status,

@@ -21,10 +21,10 @@ from gossamer.core.traps.shapes import shape_trap
 from gossamer.core.url.forms import host_of, links_from
 from gossamer.core.url.identity import host_id
 from gossamer.handover.export.page_heads import is_html_page
-from gossamer.handover.export.stored import PAGE_OUTCOMES, StoredPages
+from gossamer.handover.export.stored import PAGE_OUTCOMES, ExportedPages
 from gossamer.handover.findings.link_table import SeenIds, enough_room
 from gossamer.handover.findings.page_findings import is_noindex
-from gossamer.model.records import ANSWERED, OrderKind, Outcome, UrlId, UrlRecord, UrlState
+from gossamer.model.records import ANSWERED, FetchKind, Outcome, UrlId, UrlRecord, UrlState
 from gossamer.model.state import HoldRule
 from gossamer.parse.feeds.sitemap import parse_sitemap
 from gossamer.reading.view import CrawlView
@@ -43,7 +43,7 @@ BEGIN;
 """
 
 
-class Finding(StrEnum):
+class SitemapFault(StrEnum):
     """How a sitemap and the crawl differ, the worst first."""
 
     UNREADABLE = "unreadable"  # a sitemap that could not be fetched, or not as a whole
@@ -57,13 +57,13 @@ class Finding(StrEnum):
 
 
 # What the owner of a site should correct. The others may be due to the limits of the crawl, or intended.
-BAD = frozenset(Finding) - {Finding.NOT_FETCHED, Finding.NOT_LISTED}
+BAD = frozenset(SitemapFault) - {SitemapFault.NOT_FETCHED, SitemapFault.NOT_LISTED}
 
 
 class SitemapFinding(Struct, frozen=True):
     """One difference."""
 
-    finding: Finding
+    finding: SitemapFault
     url: str
     outcome: str = ""
     status: int = 0
@@ -107,25 +107,25 @@ class Sitemaps:
         with SeenIds() as hosts:
             for key, url, sitemap, lastmod in self._listed():
                 hosts.put(host_id(host_of(url)))
-                yield from judge.judge(key, SitemapFinding(Finding.BROKEN, url, sitemap=sitemap, lastmod=lastmod))
+                yield from judge.judge(key, SitemapFinding(SitemapFault.BROKEN, url, sitemap=sitemap, lastmod=lastmod))
             yield from self._not_listed(hosts)
 
     def _unreadable(self) -> Iterator[SitemapFinding]:
         for _, row in self._crawl.ledger.urls():
-            if row.kind is not OrderKind.SITEMAP:
+            if row.kind is not FetchKind.SITEMAP:
                 continue
             if row.state is UrlState.DEAD or row.outcome == Outcome.ROBOTS_DENIED:
-                yield SitemapFinding(Finding.UNREADABLE, row.url, row.outcome, row.status, row.error)
+                yield SitemapFinding(SitemapFault.UNREADABLE, row.url, row.outcome, row.status, row.error)
 
     def _read(self) -> Iterator[SitemapFinding]:
         """Read the stored sitemaps; yield those that could not be read as a whole."""
-        pages = StoredPages(self._crawl, max_bytes=MAX_SITEMAP_BYTES)
+        pages = ExportedPages(self._crawl, max_bytes=MAX_SITEMAP_BYTES)
         for page in pages.in_archive_order(_is_sitemap):
             found = parse_sitemap(pages.exchange(page).content)
             self.counts.sitemaps += 1
             if not found.is_complete:
                 row = page.row
-                yield SitemapFinding(Finding.UNREADABLE, row.url, row.outcome, row.status, found.error)
+                yield SitemapFinding(SitemapFault.UNREADABLE, row.url, row.outcome, row.status, found.error)
             for entry in found.urls:
                 for link in links_from(page.row.url, [entry.loc]):
                     with enough_room():
@@ -145,7 +145,7 @@ class Sitemaps:
             self.counts.pages += 1
             if self._db.execute("SELECT 1 FROM listed WHERE id = ?", (key,)).fetchone() is None:
                 copy = "a copy of another page" if row.duplicate_of else ""
-                yield SitemapFinding(Finding.NOT_LISTED, row.url, row.outcome, row.status, copy)
+                yield SitemapFinding(SitemapFault.NOT_LISTED, row.url, row.outcome, row.status, copy)
 
 
 class _Judge:
@@ -161,12 +161,12 @@ class _Judge:
         fate = self._fates.of(key)
         kind = _kind_of(row, fate)
         if kind is not None:
-            reason = self._why_not_fetched(key, entry.url, fate) if kind is Finding.NOT_FETCHED else fate.error
+            reason = self._why_not_fetched(key, entry.url, fate) if kind is SitemapFault.NOT_FETCHED else fate.error
             yield _found(entry, kind, fate, reason)
-        if row is not None and row.kind is OrderKind.PAGE and entry.lastmod:
+        if row is not None and row.kind is FetchKind.PAGE and entry.lastmod:
             reason = lastmod_fault(entry.lastmod, row.last_modified, row.fetched_at or self._crawl.now)
             if reason:
-                yield _found(entry, Finding.LASTMOD, fate, reason, row.last_modified)
+                yield _found(entry, SitemapFault.LASTMOD, fate, reason, row.last_modified)
 
     def _why_not_fetched(self, key: UrlId, url: str, fate: Fate) -> str:
         if fate.outcome:
@@ -182,23 +182,25 @@ class _Judge:
 
 
 def _is_sitemap(row: UrlRecord) -> bool:
-    return row.kind is OrderKind.SITEMAP and row.outcome in PAGE_OUTCOMES
+    return row.kind is FetchKind.SITEMAP and row.outcome in PAGE_OUTCOMES
 
 
-def _kind_of(row: UrlRecord | None, fate: Fate) -> Finding | None:
+def _kind_of(row: UrlRecord | None, fate: Fate) -> SitemapFault | None:
     """Return what is wrong with a URL that a sitemap lists; None if it is a page."""
     if fate.outcome in BROKEN:
-        return Finding.BROKEN
+        return SitemapFault.BROKEN
     if fate.chain:
-        return Finding.REDIRECT
+        return SitemapFault.REDIRECT
     if fate.outcome == Outcome.ROBOTS_DENIED:
-        return Finding.DISALLOWED
+        return SitemapFault.DISALLOWED
     if row is None or fate.outcome not in ANSWERED:
-        return Finding.NOT_FETCHED
-    return Finding.NOINDEX if is_noindex(row) else None
+        return SitemapFault.NOT_FETCHED
+    return SitemapFault.NOINDEX if is_noindex(row) else None
 
 
-def _found(entry: SitemapFinding, kind: Finding, fate: Fate, reason: str, last_modified: str = "") -> SitemapFinding:
+def _found(
+    entry: SitemapFinding, kind: SitemapFault, fate: Fate, reason: str, last_modified: str = ""
+) -> SitemapFinding:
     return SitemapFinding(
         kind,
         entry.url,

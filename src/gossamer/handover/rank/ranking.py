@@ -23,18 +23,18 @@ from gossamer.core.rank import HostGraph, HostRanks, domain_standings, rank_host
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import canonical, host_of
 from gossamer.core.url.identity import domain_id, shard_of
-from gossamer.engine.cluster.link_messages import Letter, encode_letter
+from gossamer.engine.cluster.link_messages import NodeMessage, encode_message
 from gossamer.handover.export.documents import documents
 from gossamer.handover.export.output import write_lines
 from gossamer.handover.export.stored import is_answer
 from gossamer.model.figures import Totals
 from gossamer.model.records import Source
 from gossamer.model.state import DomainRank, NodeStatus
-from gossamer.ports.shared_ledger import OBSERVER, Commit, NodeId, SharedLedger
+from gossamer.ports.shared_ledger import OBSERVER, Commit, NodeId, NodeLedger
 from gossamer.reading.rank_file import FORMAT, RankLine
 from gossamer.reading.view import CrawlView
 
-# Ranks on their way to the nodes of a crawl on many machines: letters to the owners of the domains' shards.
+# Ranks on their way to the nodes of a crawl on many machines: messages to the owners of the domains' shards.
 #
 # They are in the inboxes when the call returns, and stay there until an owner has stored the ranks in its shard. What
 # is sent at once is bounded, since a node applies all that it finds in its inboxes in one turn of its event loop.
@@ -44,32 +44,32 @@ DOMAINS_PER_COMMIT = 5000  # 20 ms to apply
 COMMIT_EVERY_S = 0.4  # nodes read their inboxes every 0.3 s
 
 
-def send_ranks(shared: SharedLedger, ranks: Iterable[DomainRank], pause: Callable[[float], None] = time.sleep) -> int:
+def send_ranks(shared: NodeLedger, ranks: Iterable[DomainRank], pause: Callable[[float], None] = time.sleep) -> int:
     """Send ranks, in the order of the domains' ids; return how many."""
     node = NodeId(f"ranks-{secrets.token_hex(4)}", secrets.token_hex(4))
     shared.join(node, OBSERVER, LEASE_S)
-    letters: dict[int, Letter] = {}
+    messages: dict[int, NodeMessage] = {}
     sent = commits = waiting = 0
     for rank in ranks:
         shard = shard_of(domain_id(rank.domain))
-        if waiting >= DOMAINS_PER_COMMIT and shard not in letters:
+        if waiting >= DOMAINS_PER_COMMIT and shard not in messages:
             commits += 1
-            _commit(shared, node, commits, letters)
-            letters = {}
+            _commit(shared, node, commits, messages)
+            messages = {}
             waiting = 0
             pause(COMMIT_EVERY_S)
             shared.renew(node, NodeStatus(commit=commits))
-        letters.setdefault(shard, Letter()).ranks.append(rank)
+        messages.setdefault(shard, NodeMessage()).ranks.append(rank)
         sent = sent + 1
         waiting = waiting + 1
-    if letters:
-        _commit(shared, node, commits + 1, letters)
+    if messages:
+        _commit(shared, node, commits + 1, messages)
     shared.leave(node)
     return sent
 
 
-def _commit(shared: SharedLedger, node: NodeId, number: int, letters: dict[int, Letter]) -> None:
-    links = {shard: encode_letter(letter) for shard, letter in letters.items()}
+def _commit(shared: NodeLedger, node: NodeId, number: int, messages: dict[int, NodeMessage]) -> None:
+    links = {shard: encode_message(message) for shard, message in messages.items()}
     shared.commit(node, Commit(number, Totals(), links=links))
 
 

@@ -19,9 +19,8 @@ from msgspec.structs import replace
 
 from gossamer.archive.cdxj import INDEX_NAME, INDEXED_TYPES, PARTS_FOLDER, merge_index, record_line, sorted_lines
 from gossamer.archive.reader import ArchiveReader
-from gossamer.core.url.forms import url_id
 from gossamer.handover.where import ANYTHING, Selection
-from gossamer.model.records import OrderKind, Source, UrlRecord, UrlState
+from gossamer.model.records import FetchKind, Source, UrlRecord, UrlState
 from gossamer.ports import Catalog
 from gossamer.reading.view import CrawlView
 
@@ -86,7 +85,7 @@ def _is_wanted(line: bytes, selection: Selection, ledger: Catalog) -> bool:
 
 def _row(capture: dict[str, Any], stamp: str, ledger: Catalog) -> UrlRecord:
     """Return the row of the captured URL as it was at the capture, as far as the line shows."""
-    known = ledger.look_up(url_id(capture["url"]))
+    known = ledger.look_up(ledger.url_id(capture["url"]))
     row = known if known is not None else _unknown(capture["url"])
     mime = capture.get("mime", "")
     return replace(
@@ -104,7 +103,7 @@ def _unknown(url: str) -> UrlRecord:
         state=UrlState.DONE,
         depth=0,
         source=Source.LINK,
-        kind=OrderKind.ROBOTS,
+        kind=FetchKind.ROBOTS,
         parent=b"",
         priority=0,
         seq=0,

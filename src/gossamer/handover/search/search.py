@@ -2,9 +2,11 @@
 
 The index is updated before every search, from the cursor that it stores: pages and cursor
 change in one transaction, so the process may be killed at any time. Not indexed are pages
-with noindex, duplicates, and what is gone. The best match comes first (bm25, a word in the
-title counts five times). Scripts that do not separate words by spaces are indexed character
-by character and searched as phrases. What is indexed of a page is in `search_entries`.
+with noindex, and what is gone. The best match comes first (bm25, a word in the title counts
+five times). Pages that repeat each other are one match, which names them: which was fetched
+first says nothing about whose text it is, and a copy must not hide an original. Scripts that
+do not separate words by spaces are indexed character by character and searched as phrases.
+What is indexed of a page is in `search_entries`.
 """
 
 from __future__ import annotations
@@ -23,19 +25,20 @@ from msgspec import Struct
 from gossamer.handover.feed.node_feed import NodeFeed
 from gossamer.handover.search.search_entries import (
     GAP,
-    ChangeFeed,
     EntrySource,
     IndexEntry,
     OneProcess,
+    ReadableFeed,
     entry_of,
     spaced,
 )
 from gossamer.model.errors import GossamerError, UsageError
 
 FILE_NAME = "search.sqlite"
-VERSION = 1  # an index of another version is rebuilt
+VERSION = 2  # an index of another version is rebuilt
 TITLE_WEIGHT = 5.0
 SNIPPET_WORDS = 24
+MAX_COPIES = 10
 MARK = "**"
 _BATCH = 500  # of the feed of many machines
 _SETTINGS = (
@@ -53,16 +56,21 @@ _SCHEMA = (
     "DROP TABLE IF EXISTS state",
     'CREATE VIRTUAL TABLE pages USING fts5(title, body, tokenize = "unicode61 remove_diacritics 2")',
     "CREATE TABLE facts (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, title TEXT NOT NULL, date TEXT NOT NULL, "
-    "language TEXT NOT NULL)",
+    "language TEXT NOT NULL, original TEXT NOT NULL)",
     "CREATE TABLE state (cursor INTEGER NOT NULL)",
     "INSERT INTO state VALUES (0)",
     f"PRAGMA user_version = {VERSION}",
 )
 _QUERY = f"""
-SELECT facts.url, facts.title, facts.date, facts.language, snippet(pages, 1, ?, ?, ' … ', {SNIPPET_WORDS}),
-       -bm25(pages, {TITLE_WEIGHT}, 1.0) AS score
-FROM pages JOIN facts ON facts.id = pages.rowid WHERE pages MATCH ? ORDER BY score DESC, facts.url LIMIT ?
+SELECT facts.id, facts.url, facts.original, -bm25(pages, {TITLE_WEIGHT}, 1.0) AS score
+FROM pages JOIN facts ON facts.id = pages.rowid WHERE pages MATCH ? ORDER BY score DESC, facts.original, facts.url
 """  # noqa: S608 - numbers of our own
+
+
+_SHOWN = f"""
+SELECT facts.title, facts.date, facts.language, snippet(pages, 1, ?, ?, ' … ', {SNIPPET_WORDS})
+FROM pages JOIN facts ON facts.id = pages.rowid WHERE pages MATCH ? AND pages.rowid = ?
+"""  # noqa: S608 - likewise
 
 
 class Hit(Struct, frozen=True):
@@ -74,6 +82,8 @@ class Hit(Struct, frozen=True):
     language: str
     snippet: str  # the words found are between `**`
     score: float
+    copies: list[str] = []  # other matches that repeat it or that it repeats, wholly or nearly: the first ones
+    copies_found: int = 0
 
 
 class SearchIndex:
@@ -151,7 +161,7 @@ class SearchIndex:
             self._apply([entry_of(entry) for entry in batch], feed.position_text)
 
     def update(
-        self, feed: ChangeFeed, source: EntrySource | None = None, on_batch: Callable[[int], None] = lambda _: None
+        self, feed: ReadableFeed, source: EntrySource | None = None, on_batch: Callable[[int], None] = lambda _: None
     ) -> int:
         """Read what is new in the feed, by `source` if one is given; return how many changes.
 
@@ -184,19 +194,28 @@ class SearchIndex:
 
     def _add(self, entry: IndexEntry) -> None:
         added = self._open.execute(
-            "INSERT INTO facts (url, title, date, language) VALUES (?, ?, ?, ?)",
-            (entry.url, entry.title, entry.date, entry.language),
+            "INSERT INTO facts (url, title, date, language, original) VALUES (?, ?, ?, ?, ?)",
+            (entry.url, entry.title, entry.date, entry.language, entry.original),
         )
         self._open.execute("INSERT INTO pages (rowid, title, body) VALUES (?, ?, ?)", (added.lastrowid, *entry.words))
 
     def search(self, words: str, limit: int = 10) -> list[Hit]:
         """Return the best matches."""
         query = fts_query(words)
-        with closing(self._open.execute(_QUERY, (MARK, MARK, query, limit))) as rows:
-            return [
-                Hit(url, title, date, language, _readable(snippet), round(score, 4))
-                for url, title, date, language, snippet, score in rows
-            ]
+        groups: dict[str, tuple[int, str, float, list[str]]] = {}
+        with closing(self._open.execute(_QUERY, (query,))) as rows:
+            for number, url, original, score in rows:
+                group = groups.get(original or url)
+                if group is not None:
+                    group[3].append(url)
+                elif len(groups) < limit:
+                    groups[original or url] = number, url, score, []
+        return [self._hit(query, *group) for group in groups.values()]
+
+    def _hit(self, query: str, number: int, url: str, score: float, copies: list[str]) -> Hit:
+        title, date, language, snippet = self._open.execute(_SHOWN, (MARK, MARK, query, number)).fetchone()
+        text = _readable(snippet)
+        return Hit(url, title, date, language, text, round(score, 4), copies[:MAX_COPIES], len(copies))
 
 
 def fts_query(words: str) -> str:

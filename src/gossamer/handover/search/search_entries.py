@@ -19,7 +19,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from gossamer.handover.feed.feed import Feed, FeedEntry
+from gossamer.handover.feed.feed import FeedEntry, FolderFeed
 from gossamer.reading.folder import CrawlReader
 
 RANGE = 250  # changes that a process reads at a time
@@ -40,13 +40,14 @@ class IndexEntry(Struct, array_like=True):
     words: tuple[str, str] = ("", "")  # of title and text, as SQLite can separate them
     date: str = ""
     language: str = ""
+    original: str = ""  # of a page that repeats another one, wholly or nearly: that page's URL
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[IndexEntry]).decode
 
 
-class ChangeFeed(Protocol):
+class ReadableFeed(Protocol):
     """Feeds of a crawl in a folder, and what tests have instead."""
 
     position: int
@@ -82,6 +83,7 @@ def entry_of(entry: FeedEntry) -> IndexEntry:
         words=(spaced(article.title), spaced(_MARKS.sub("\n", f"\n{article.text}")[1:])),
         date=article.published or article.modified or document.facts.fetched_at,
         language=document.language,
+        original=entry.duplicate_of,
     )
 
 
@@ -93,7 +95,7 @@ def spaced(text: str) -> str:
 class OneProcess:
     """Reads a feed in this process."""
 
-    def __init__(self, feed: ChangeFeed) -> None:
+    def __init__(self, feed: ReadableFeed) -> None:
         self._feed = feed
 
     def batches(self, after: int) -> Iterator[tuple[int, list[IndexEntry]]]:
@@ -149,4 +151,4 @@ def _begin(folder: str) -> None:
 
 
 def _read_range(after: int, until: int) -> bytes:
-    return _encode([entry_of(entry) for entry in Feed(_opened[0], for_search=True).read(after, until)])
+    return _encode([entry_of(entry) for entry in FolderFeed(_opened[0], for_search=True).read(after, until)])

@@ -76,7 +76,6 @@ class BoundedXml(ABC):
         """The document is broken here, before these bytes; what was read so far may be used."""
 
     def read(self, texts: Iterable[str]) -> None:
-        """Parse the pieces of a text."""
         # The text is passed as UTF-8, so that no encoding named in the document can reach a Python codec.
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
@@ -121,7 +120,6 @@ class BoundedXml(ABC):
             raise StopParsingError(f"more than {MAX_OTHERS} comments and the like")
 
     def _count(self, name: str, attributes: dict[str, str]) -> None:
-        """Count an element with a new name, or with attributes."""
         if len(attributes) > MAX_ATTRIBUTES:
             raise StopParsingError(f"more than {MAX_ATTRIBUTES} attributes of an element")
         self._attributes += len(attributes)

@@ -59,7 +59,7 @@ _CDATA_END = "]]>"
 _TYPES = {"rss": RSS, "rdf": RSS, "atom": ATOM}
 
 
-class FeedEntry(Struct, frozen=True, gc=False):
+class ParsedEntry(Struct, frozen=True, gc=False):
     """A page that a feed announces; times are seconds of the epoch, 0 if they are not known."""
 
     url: str
@@ -75,11 +75,11 @@ class FeedEntry(Struct, frozen=True, gc=False):
         )
 
 
-class Feed(Struct):
+class ParsedFeed(Struct):
     """What a feed announces. `error` is one line for people, empty if there is none."""
 
     kind: str = ""  # rss, rdf, atom
-    entries: list[FeedEntry] = []
+    entries: list[ParsedEntry] = []
     interval_s: int = 0  # how often the feed wants to be fetched; 0 if it does not say
     is_complete: bool = True
     error: str = ""
@@ -89,7 +89,7 @@ class Feed(Struct):
         """The type by its root, whatever was declared; empty if it is no feed."""
         return _TYPES.get(self.kind, "")
 
-    def newest_first(self) -> list[FeedEntry]:
+    def newest_first(self) -> list[ParsedEntry]:
         """Return the entries, those without a date last."""
         return sorted(self.entries, key=attrgetter("changed_at"), reverse=True)
 
@@ -99,9 +99,9 @@ class Feed(Struct):
         self.error = self.error or reason
 
 
-def parse_feed(content: bytes, url: str, now: float, charset: str = "") -> Feed:
+def parse_feed(content: bytes, url: str, now: float, charset: str = "") -> ParsedFeed:
     """Return what a feed at a URL announces, as far as it can be parsed; `charset` is that of the header."""
-    feed = Feed()
+    feed = ParsedFeed()
     text = _text(b"".join(pieces_of(content, feed.fail, MAX_FEED_BYTES)), charset)
     start = _START.search(text, 0, _MAX_JUNK_CHARS)
     if start is None:
@@ -159,8 +159,6 @@ def _legal_reference(found: re.Match[str]) -> str:
 
 
 class _Entry(Struct):
-    """An entry that is being read."""
-
     depth: int
     about: str = ""
     urls: dict[int, str] = {}  # by preference
@@ -173,7 +171,7 @@ class _FeedReader(BoundedXml):
     """Reads a feed. Prefixes of names are ignored: feeds mix vocabularies, and declare wrong ones."""
 
     def __init__(self, url: str, now: float) -> None:
-        self.feed = Feed()
+        self.feed = ParsedFeed()
         super().__init__(self.feed.fail, html_entities=True)
         self._now = now
         self._bases = [(0, url)]  # with the depth of the element that set it
@@ -183,12 +181,11 @@ class _FeedReader(BoundedXml):
         self._is_permanent = True
         self._text: list[str] = []
         self._chars = self._resolved_chars = 0
-        self.entries: dict[str, FeedEntry] = {}
+        self.entries: dict[str, ParsedEntry] = {}
         self._channel: dict[str, str] = {}
         self.is_broken = False
 
-    def finished(self) -> Feed:
-        """Return the feed."""
+    def finished(self) -> ParsedFeed:
         self.feed.entries = list(self.entries.values())
         self.feed.interval_s = self._interval_s()
         if not self.feed.kind and not self.feed.error:
@@ -196,7 +193,6 @@ class _FeedReader(BoundedXml):
         return self.feed
 
     def start_element(self, tag: str, attributes: dict[str, str]) -> None:
-        """See `BoundedXml`."""
         if self.depth == 1:
             self.feed.kind = _ROOTS.get(tag, "")
             if not self.feed.kind:
@@ -220,7 +216,6 @@ class _FeedReader(BoundedXml):
                 self._start_field(tag, attributes)
 
     def end_element(self) -> None:
-        """See `BoundedXml`."""
         if self._field:
             if self.depth == self._field_depth:
                 self._close_field()
@@ -230,7 +225,6 @@ class _FeedReader(BoundedXml):
             self._bases.pop()
 
     def add_text(self, text: str) -> None:
-        """See `BoundedXml`."""
         if self._field and self._chars <= MAX_URL_CHARS:  # what is longer is neither URL nor date
             self._text.append(text)
             self._chars += len(text)
@@ -305,7 +299,7 @@ class _FeedReader(BoundedXml):
             return
         if known is None and len(self.entries) >= MAX_FEED_ENTRIES:
             raise StopParsingError(f"more than {MAX_FEED_ENTRIES} entries")
-        self.entries[url] = FeedEntry(url, changed_at, entry.published_at, entry.id or url)
+        self.entries[url] = ParsedEntry(url, changed_at, entry.published_at, entry.id or url)
 
     def _interval_s(self) -> int:
         """Return how often the feed wants to be fetched, within reason."""

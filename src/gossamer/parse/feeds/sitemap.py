@@ -120,7 +120,6 @@ class _SitemapReader(BoundedXml):
         self._guid = ""
 
     def add_text(self, text: str) -> None:
-        """See `BoundedXml`."""
         # What is longer is neither URL nor date; what other elements of an entry contain (priority, titles) is neither.
         if len(self._text) < _MAX_TEXT_PIECES and (self._field or self.depth == self._entry_depth):
             self._text.append(text)
@@ -134,7 +133,6 @@ class _SitemapReader(BoundedXml):
             self._close_entry()
 
     def start_element(self, tag: str, attributes: dict[str, str]) -> None:
-        """See `BoundedXml`."""
         if self._field:
             return  # markup within a field counts as its text
         if self.depth == 1:
@@ -157,7 +155,6 @@ class _SitemapReader(BoundedXml):
             self._text.clear()
 
     def end_element(self) -> None:
-        """See `BoundedXml`."""
         if self._field:
             if self.depth == self._field_depth:
                 self._close_field()

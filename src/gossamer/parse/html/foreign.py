@@ -55,8 +55,6 @@ class _Element(Struct):
 
 
 class OpenElements(Struct):
-    """What is open at a point of the page."""
-
     templates: int = 0  # whose contents are not shown
     shadows: int = 0  # whose contents are shown: declarative shadow roots
     _foreign: list[_Element] = field(default_factory=list)

@@ -39,7 +39,6 @@ class HiddenParts:
         self._begin: Position = (0, 0)
 
     def start(self, tag: str, attributes: Mapping[str, str | None]) -> None:
-        """Process a start tag."""
         if self._tag == tag:
             self._depth += 1
             if tag == "p":
@@ -56,7 +55,6 @@ class HiddenParts:
             self._tag, self._depth, self._how, self._begin = tag, 1, how, self._position()
 
     def end(self, tag: str) -> None:
-        """Process an end tag."""
         if self._tag == tag:
             self._depth -= 1
             if not self._depth:

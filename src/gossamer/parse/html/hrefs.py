@@ -32,7 +32,6 @@ _FOLLOWED_SCHEMES = frozenset({"http", "https"})
 
 
 def clean_hrefs(raw: Iterable[str]) -> list[str]:
-    """Return the hrefs worth following."""
     kept: dict[str, None] = {}
     for text in dict.fromkeys(raw):
         href, mark, _ = text.partition("#")

@@ -41,7 +41,6 @@ class Markup(Struct):
 
 
 def document_of(markup: Markup, token: str = ROBOTS_TOKEN) -> Document:
-    """Return the document that the markup describes, to the robot with this token."""
     canonical, link_hrefs = _link_elements(markup.links)
     ours = ("robots", token)
     names: dict[str, str] = {}
@@ -66,7 +65,7 @@ def document_of(markup: Markup, token: str = ROBOTS_TOKEN) -> Document:
         is_noindex=asked.is_noindex,
         is_nofollow=asked.is_nofollow,
         is_noarchive=asked.is_noarchive,
-        nofollow_links=markup.nofollow_links,
+        nofollow_links=markup.nofollow_links + (len(markup.hrefs) if asked.is_nofollow else 0),
     )
 
 

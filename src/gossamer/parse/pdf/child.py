@@ -1,6 +1,6 @@
 """The process that reads one PDF: its bytes on stdin, one `DeepPdf` as JSON on stdout.
 
-Started by `parse.pdf_deep`. What it may use is limited before the library is loaded. Every page is read on its own: a
+Started by `parse/pdf/deep`. What it may use is limited before the library is loaded. Every page is read on its own: a
 broken one costs its text, not the file's.
 """
 

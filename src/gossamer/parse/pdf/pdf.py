@@ -58,7 +58,6 @@ class PdfLinks(Struct):
 
 
 def pdf_links(content: bytes) -> PdfLinks:
-    """Return the links of a PDF."""
     streams = _Streams(content)
     found: dict[str, None] = {}
     problem = ""

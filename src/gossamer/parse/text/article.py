@@ -119,15 +119,11 @@ _NOT_FOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
 
 class Heading(Struct, frozen=True, gc=False):
-    """A heading of a page."""
-
     level: int  # 1 to 6
     text: str
 
 
 class Outlink(Struct, frozen=True, gc=False):
-    """A link of a page, resolved."""
-
     url: str
     text: str
     rel: str = ""  # in lower case, as on the page
@@ -135,8 +131,6 @@ class Outlink(Struct, frozen=True, gc=False):
 
 
 class Article(Struct, kw_only=True):
-    """A page as an indexer needs it."""
-
     title: str = ""
     description: str = ""
     canonical: str = ""  # resolved; empty if the page names none
@@ -153,8 +147,6 @@ class Article(Struct, kw_only=True):
 
 
 class PageSource(Struct, kw_only=True):
-    """What an article is made from."""
-
     url: str
     content_type: str  # as sniffed when the page was fetched
     content: bytes  # decoded
@@ -165,7 +157,6 @@ class PageSource(Struct, kw_only=True):
     for_search: bool = False  # no links, and no guess at a language that the page declares: half of the time
 
     def values(self, name: str) -> list[str]:
-        """Return the values of a header."""
         return [value for key, value in self.headers if key == name]
 
 

@@ -37,7 +37,6 @@ def directives_of(words: Iterable[str]) -> Directives:
 
 
 def meta_words(content: str) -> list[str]:
-    """Return the words of a robots meta element."""
     return [word.strip().lower() for word in content.split(",")]
 
 

@@ -3,7 +3,7 @@
 Every request is checked against what was in force when it was made: the rules of the archived
 robots.txt of its origin, the delay that its run promised, the Crawl-delay of that file, the
 windows of Retry-After, the opt-outs. What cannot be proved counts against the crawl.
-A request counts at the time of its order: what was learned while it was in flight could not be
+A request counts at the time of its task: what was learned while it was in flight could not be
 known. Costs: 5 µs per request and one read per robots.txt; memory: a few hundred bytes per
 host, and a number per request in flight.
 """
@@ -11,15 +11,24 @@ host, and a number per request in flight.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from heapq import heappop, heappush
+from pathlib import Path
 
 from msgspec import Struct, field
 
+from gossamer.core.politeness.networks import network_of
 from gossamer.core.politeness.pace import Pace, PaceRule
 from gossamer.core.politeness.retry import MAX_RETRY_AFTER_S
-from gossamer.core.robots.answers import LAST_GOOD_S, MAX_ROBOTS_HOPS, ROBOTS_TTL_S, UNREACHABLE_TTL_S, is_absent
+from gossamer.core.robots.answers import (
+    LAST_GOOD_S,
+    ROBOTS_TTL_S,
+    UNREACHABLE_TTL_S,
+    is_absent,
+    is_followed,
+    leads_to_robots,
+)
 from gossamer.core.robots.rules import ALLOW_ALL, RobotsRules
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of, path_of
@@ -40,6 +49,7 @@ from gossamer.telemetry.event_log import read_events
 
 SLACK_S = 0.001  # times are floating-point numbers, some of them read from a WARC date
 OPT_OUT_SPREAD_S = 2.0  # an opt-out that one node records is known to the others within this
+NOTICED_S = 1.0  # until a task that was made before another domain had work is sent
 MAX_SHOWN = 1000
 _REFUSALS = frozenset({Outcome.RATE_LIMITED.value, Outcome.SERVER_ERROR.value})
 
@@ -52,12 +62,14 @@ class Breach(StrEnum):
     ROBOTS_UNREACHABLE = "robots_unreachable"
     ROBOTS_EXPIRED = "robots_expired"
     ROBOTS_NOT_SHOWN = "robots_not_shown"  # requested, but its text is not stored
+    ROBOTS_ELSEWHERE = "robots_elsewhere"  # a redirect was followed to what is no robots.txt of the other host
     TOO_SOON = "too_soon"
     CRAWL_DELAY = "crawl_delay"
     RETRY_AFTER = "retry_after"
     REPEATED = "repeated"
     TOO_MANY_AT_ONCE = "too_many_at_once"
     ADDRESS_CROWD = "address_crowd"  # too many concurrent requests to one IP address
+    DOMAIN_CROWD = "domain_crowd"  # to one domain, while others had work
     OPTED_OUT = "opted_out"
     DOMAIN_PACE = "domain_pace"
     ADDRESS_PACE = "address_pace"
@@ -85,7 +97,7 @@ class AuditReport(Struct, kw_only=True):
     violations: list[Violation] = []  # the first 1,000
     notes: list[str] = []
     own_hosts: dict[str, int] = {}  # requests that robots.txt forbids or would have to come first for, at own hosts
-    is_whole: bool = True  # the events of all nodes could be read
+    is_whole: bool = True  # all events could be read
 
     @property
     def is_compliant(self) -> bool:
@@ -103,6 +115,7 @@ class _Robots(Struct):
     is_unreachable: bool = False
     good_until: float = 0.0
     hops: int = 0  # redirects so far; 0 once it was answered
+    asked_url: str = ""  # which redirects
     run: tuple[int, float] = (0, 0.0)  # that asked for it
     before: _Robots | None = None
 
@@ -122,7 +135,6 @@ class _Host(Struct):
 
 
 def audit_crawl(crawl: CrawlView, token: str) -> AuditReport:
-    """Audit a crawl."""
     captures = RobotsCaptures(crawl, token)
     folders = crawl.folders.events
     events = (event for folder in folders for event in read_events(folder))
@@ -132,12 +144,26 @@ def audit_crawl(crawl: CrawlView, token: str) -> AuditReport:
         promises_of(crawl.settings), captures, masks_queries=crawl.settings.mask_queries, spread_s=spread_s
     )
     report = auditor.check(facts_of_nodes(folders))
+    for note in _missing_events(crawl.state.event_ends, folders):
+        report.is_whole = False
+        report.notes.append(f"INCOMPLETE: {note}")
     if crawl.folders.hint:
         report.is_whole = False
         report.notes.append(f"INCOMPLETE: without the events {crawl.folders.hint}")
     if crawl.is_running:
         report.notes.append("the crawl is running: what happened in the last seconds is not in it")
     return report
+
+
+def _missing_events(ends: Mapping[str, int], folders: Sequence[Path]) -> Iterator[str]:
+    """Yield which event files are not there, or shorter than the ledger says: requests may have been in them."""
+    for name, end in ends.items():
+        stem = name.removesuffix(".jsonl")
+        sizes = [path.stat().st_size for folder in folders for path in folder.glob(f"{stem}*.jsonl")]  # or migrated
+        if not sizes:
+            yield f"events/{name} is missing"
+        elif max(sizes) < end:
+            yield f"events/{name} has {max(sizes):,} bytes of at least {end:,}"
 
 
 class Auditor:
@@ -154,6 +180,8 @@ class Auditor:
         self._hosts: dict[str, _Host] = {}
         self._last_at: dict[str, float] = {}  # by domain and by address, if these have a pace
         self._address_ends: dict[str, list[float]] = {}  # heaps: when the requests in flight end
+        self._domain_ends: dict[str, list[float]] = {}  # likewise
+        self._flights: list[tuple[float, float, str]] = []  # a heap: when requests end, when they began, their domain
         self._opted_out: dict[str, dict[int, float]] = {}  # since when, by name and node
         self._breaches: Counter[str] = Counter()
         self._now = 0.0
@@ -189,6 +217,8 @@ class Auditor:
                 host.parked_until = 0.0
                 host.open_until.clear()
             self._address_ends.clear()
+            self._domain_ends.clear()
+            self._flights.clear()
         self._now = run.at
 
     def _record_opt_out(self, fact: OptOut) -> None:
@@ -215,9 +245,11 @@ class Auditor:
         self._check_pace(host, request)
         self._check_crowd(host, request)
         self._check_address_crowd(request)
+        self._check_domain_crowd(request)
         self._check_neighbours(request)
         if request.is_robots:
             self._report.robots_requests += 1
+            self._check_robots_url(request)
             self._learn_robots(request)
         if request.retry_after_s > 0 and request.outcome in _REFUSALS:
             host.refused_at = request.ended_at
@@ -233,9 +265,9 @@ class Auditor:
             return
         for name in (request.host, registrable_domain(request.host)):
             since = min(self._opted_out.get(name, {}).values(), default=None)
-            if since is not None and request.ordered_at > since + self._spread_s:
+            if since is not None and request.issued_at > since + self._spread_s:
                 self._add_violation(
-                    Breach.OPTED_OUT, request, f"{name} had opted out {request.ordered_at - since:.1f} s before"
+                    Breach.OPTED_OUT, request, f"{name} had opted out {request.issued_at - since:.1f} s before"
                 )
                 return
 
@@ -253,9 +285,9 @@ class Auditor:
 
     def _check_robots(self, host: _Host, request: SentRequest) -> None:
         robots = host.origins.get(request.origin)
-        if robots is not None and request.ordered_at < robots.asked_at:
+        if robots is not None and request.issued_at < robots.asked_at:
             robots = robots.before
-        if robots is None or robots.expires_at < request.ordered_at:
+        if robots is None or robots.expires_at < request.issued_at:
             robots = self._unrecorded(host, request) or robots
         if robots is None:
             self._add_violation(
@@ -265,12 +297,12 @@ class Auditor:
             self._add_violation(
                 Breach.ROBOTS_NOT_FETCHED, request, f"robots.txt of {request.origin} was not answered yet"
             )
-        elif robots.is_unreachable and request.ordered_at > robots.good_until:
+        elif robots.is_unreachable and request.issued_at > robots.good_until:
             self._add_violation(
                 Breach.ROBOTS_UNREACHABLE, request, f"robots.txt of {request.origin} could not be reached"
             )
-        elif robots.expires_at + SLACK_S < request.ordered_at:
-            age_s = request.ordered_at - robots.known_at
+        elif robots.expires_at + SLACK_S < request.issued_at:
+            age_s = request.issued_at - robots.known_at
             self._add_violation(Breach.ROBOTS_EXPIRED, request, f"robots.txt was {age_s / 3600:.1f} h old")
         elif robots.rules is None:
             self._add_violation(
@@ -298,6 +330,14 @@ class Auditor:
         host.last_sent_at = max(host.last_sent_at, date)
         return robots
 
+    def _check_robots_url(self, request: SentRequest) -> None:
+        owner = self._hosts.get(host_of(request.origin + "/"))
+        robots = owner.origins.get(request.origin) if owner is not None else None
+        before_url = robots.asked_url if robots is not None and robots.hops else ""
+        if not leads_to_robots(before_url or request.origin + "/", request.url):
+            detail = f"redirected to by {before_url or request.origin}: at another host only /robots.txt is requested"
+            self._add_violation(Breach.ROBOTS_ELSEWHERE, request, detail)
+
     def _learn_robots(self, request: SentRequest) -> None:
         """Record the rules in an answer for its origin; a redirect has none yet."""
         owner = self._hosts.setdefault(host_of(request.origin + "/"), _Host())
@@ -311,9 +351,11 @@ class Auditor:
                 hops = before.hops
             before = before.before
         robots = _Robots(asked_at, now, now + ROBOTS_TTL_S, None, run=request.run, before=before)
-        if request.outcome == Outcome.REDIRECT.value and hops < MAX_ROBOTS_HOPS:
+        is_redirect = request.outcome == Outcome.REDIRECT.value
+        if is_redirect and is_followed(request.url, request.redirect_to or request.url, hops):
             robots.known_at = float("inf")
             robots.hops = hops + 1
+            robots.asked_url = request.url
         elif request.outcome == Outcome.OK.value:
             robots.rules = self._captures.rules(request)
             robots.good_until = now + LAST_GOOD_S
@@ -346,7 +388,7 @@ class Auditor:
             self._check_gap(host, request, gap_s)
         if request.requests > 1 and max(floor_s, crawl_delay_s) > 0:
             self._add_violation(Breach.REPEATED, request, f"sent {request.requests} times in a row")
-        if request.ordered_at >= host.refused_at and request.sent_at < host.parked_until - SLACK_S:
+        if request.issued_at >= host.refused_at and request.sent_at < host.parked_until - SLACK_S:
             early_s = host.parked_until - request.sent_at
             self._add_violation(Breach.RETRY_AFTER, request, f"{early_s:.1f} s before the end of Retry-After")
         host.last_sent_at = max(host.last_sent_at, request.sent_at)
@@ -362,7 +404,7 @@ class Auditor:
             self._add_violation(Breach.CRAWL_DELAY, request, f"{after}; Crawl-delay is {crawl_delay_s:g} s")
 
     def _check_crowd(self, host: _Host, request: SentRequest) -> None:
-        host.open_until = [end for end in host.open_until if end > request.ordered_at + SLACK_S]
+        host.open_until = [end for end in host.open_until if end > request.issued_at + SLACK_S]
         host.open_until.append(request.ended_at)
         limit = self._pace.connections(request.host)
         if len(host.open_until) > limit:
@@ -375,21 +417,43 @@ class Auditor:
         limit = self._promises.address_connections
         if not limit or not request.address:
             return
-        ends = self._address_ends.setdefault(request.address, [])
+        ends = self._address_ends.setdefault(network_of(request.address), [])
         # Any two of the remaining ones overlap, so all of them were in flight at the same time.
-        while ends and ends[0] <= request.ordered_at + SLACK_S:
+        while ends and ends[0] <= request.issued_at + SLACK_S:
             heappop(ends)
         heappush(ends, request.ended_at)
         if len(ends) > limit:
-            detail = f"{len(ends)} concurrent at address {request.address}; {limit} promised"
+            detail = f"{len(ends)} concurrent at address {network_of(request.address)}; {limit} promised"
             self._add_violation(Breach.ADDRESS_CROWD, request, detail)
+
+    def _check_domain_crowd(self, request: SentRequest) -> None:
+        """Check the number of concurrent requests to one domain while others had some in flight as well."""
+        limit = self._promises.shared_connections
+        if not limit or self._spread_s:  # of one machine: nodes have connections of their own
+            return
+        domain = registrable_domain(request.host)
+        since = request.issued_at + SLACK_S
+        while self._flights and self._flights[0][0] <= since:
+            heappop(self._flights)
+        ends = self._domain_ends.setdefault(domain, [])
+        while ends and ends[0] <= since:
+            heappop(ends)
+        heappush(ends, request.ended_at)
+        if len(ends) > limit and self._is_shared(domain, request.issued_at - NOTICED_S):
+            detail = f"{len(ends)} concurrent at domain {domain}; {limit} promised while others have work"
+            self._add_violation(Breach.DOMAIN_CROWD, request, detail)
+        heappush(self._flights, (request.ended_at, request.issued_at, domain))
+
+    def _is_shared(self, domain: str, since: float) -> bool:
+        """Return whether another domain has had a request in flight since a time. Only asked of crowds."""
+        return any(began <= since and other != domain for _, began, other in self._flights)
 
     def _check_neighbours(self, request: SentRequest) -> None:
         """Check the pace of the host's domain and address, if the run promised one."""
         promised = self._promises
         for breach, name, delay_s in (
             (Breach.DOMAIN_PACE, f"domain {registrable_domain(request.host)}", promised.domain_delay_s),
-            (Breach.ADDRESS_PACE, f"address {request.address}", promised.address_delay_s),
+            (Breach.ADDRESS_PACE, f"address {network_of(request.address)}", promised.address_delay_s),
         ):
             if not delay_s:
                 continue

@@ -31,13 +31,14 @@ class SentRequest(Struct, frozen=True, kw_only=True):
     origin: str  # of the URL; for a robots.txt the origin that its rules apply to
     is_robots: bool
     sent_at: float
-    ordered_at: float
+    issued_at: float
     ended_at: float  # when its event was recorded
     outcome: str
     requests: int
     retry_after_s: float
     address: str
     run: tuple[int, float]  # node, and when the run that sent it started
+    redirect_to: str = ""
 
 
 class RunStarted(Struct, frozen=True):
@@ -79,21 +80,34 @@ def _time_of(fact: Fact) -> float:
 
 
 def facts_in_order(folder: Path, node: int = 0) -> Iterator[Fact]:
-    """Yield the facts of all runs in order of time, each order once."""
+    """Yield the facts of all runs in order of time, each task once.
+
+    If the clock was set back between two runs, all facts of the earlier one come first.
+    """
     pending: list[tuple[float, int, Fact]] = []
     span_s = Promises().longest_request_s + SPARE_S
     number = 0
     run = -1
     started_at = 0.0
     before_at = 0.0
+    newest_at = 0.0
+    is_set_back = False
     for event_run, event in read_runs(folder):
         if event_run != run:
             run, started_at, before_at = event_run, event.ts, started_at
+            is_set_back = event.ts < newest_at
+            while is_set_back and pending:
+                yield heappop(pending)[2]
+            newest_at = event.ts
+        newest_at = max(newest_at, event.ts)
         fact = _fact_of(event, started_at, before_at, node)
         if fact is None:
             continue
         if isinstance(fact, RunStarted) and fact.promises is not None:
             span_s = max(span_s, fact.promises.longest_request_s + SPARE_S)
+        if is_set_back and isinstance(fact, SentRequest) and fact.sent_at > event.ts:
+            yield fact  # of the run before, recovered from the archive
+            continue
         number += 1
         heappush(pending, (_time_of(fact), number, fact))
         # Requests recovered from the previous run come first, so only a run's own requests end that run's facts.
@@ -119,7 +133,7 @@ def _fact_of(event: Event, started_at: float, before_at: float, node: int) -> Fa
 
 def _sent_request(event: Event, started_at: float, before_at: float, node: int) -> SentRequest:
     # A page recovered from the archive has only the time of sending.
-    is_recovered = event.sent_at < started_at
+    is_recovered = event.sent_at < started_at or event.sent_at > event.ts
     ended_at = event.sent_at if is_recovered else event.ts
     return SentRequest(
         url=event.url,
@@ -127,11 +141,12 @@ def _sent_request(event: Event, started_at: float, before_at: float, node: int) 
         origin=event.origin or origin_of(event.url),
         is_robots=event.kind == "robots",
         sent_at=event.sent_at,
-        ordered_at=min(event.sent_at, ended_at - event.total_ms / 1000),
+        issued_at=min(event.sent_at, ended_at - event.total_ms / 1000),
         ended_at=ended_at,
         outcome=outcome_of(event),
         requests=event.requests,
         retry_after_s=event.retry_after_s,
         address=event.address,
         run=(node, before_at if is_recovered else started_at),
+        redirect_to=event.target,
     )

@@ -20,7 +20,6 @@ from gossamer.archive.reader import ArchivedRecord, ArchiveReader, parse_http_he
 from gossamer.core.robots.answers import is_ban, rules_from
 from gossamer.core.robots.rules import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from gossamer.core.url.forms import host_of
-from gossamer.core.url.identity import host_id
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.model.records import ArchiveSpan, Outcome, Result
@@ -101,7 +100,7 @@ class RobotsCaptures:
         for position in self._positions.get(request.url, ()):
             if abs(position.date - request.sent_at) < SAME_MOMENT_S:
                 return self._rules_at(position)
-        known = self._ledger.robots(host_id(host_of(request.origin + "/")))
+        known = self._ledger.robots(self._ledger.host_id(host_of(request.origin + "/")))
         last = next((record for record in known if record.origin == request.origin and not is_ban(record)), None)
         is_same = last is not None and abs(last.fetched_at - request.ended_at) < SAME_MOMENT_S
         return parse_robots(last.body, self._token) if last is not None and is_same else None

@@ -1,6 +1,6 @@
-"""The events of a crawl, run by run, each order once.
+"""The events of a crawl, run by run, each task once.
 
-Order ids start at 1 in every run, and each run has its own file, so an order is identified by
+Task ids start at 1 in every run, and each run has its own file, so a task is identified by
 its file and id: one bit each. A page that a killed run recorded but did not commit is recorded
 again by the run that recovers it from the archive: it was sent before that run began, and its URL and
 time are among the last that were recorded before. That need not be by the previous run: runs that are
@@ -20,8 +20,9 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.model.events import REQUEST_EVENTS, Event, EventName
+from gossamer.telemetry.event_lines import bounded_lines
 
-# They follow the event of the request, with the same order. A tuple: hashing an enum member is a call of Python code.
+# They follow the event of the request, with the same task. A tuple: hashing an enum member is a call of Python code.
 _CONTENT_EVENTS = (EventName.DUPLICATE, EventName.NEAR_DUPLICATE)
 _REFUSAL = f'"event":"{EventName.EXCLUDED_BY_RULE.value}"'.encode()
 _MAX_REMEMBERED = 20_000  # more than a commit window can contain
@@ -30,14 +31,14 @@ _SAME_MOMENT_S = 0.001
 _decode = msgspec.json.Decoder(Event).decode
 
 
-class _Orders:
-    """The orders of a file seen so far, one bit each."""
+class _Tasks:
+    """The tasks of a file seen so far, one bit each."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
 
     def is_new(self, order: int) -> bool:
-        """Return whether an order is seen for the first time."""
+        """Return whether a task is seen for the first time."""
         byte = order >> 3
         bit = 1 << (order & 7)
         bits = self._bits
@@ -91,7 +92,7 @@ def read_runs(
     on_refusal: Callable[[bytes], None] | None = None,
     committed: Committed | None = None,
 ) -> Iterator[tuple[int, Event]]:
-    """Yield the events of every run with its number, each order once; only lines that contain `needle`.
+    """Yield the events of every run with its number, each task once; only lines that contain `needle`.
 
     With `on_refusal`, links that were not queued are passed to it as lines, undecoded: there may be many times as many
     as pages. With `committed`, fetches and refusals that the totals do not include are skipped. Lines that cannot be
@@ -114,12 +115,12 @@ def _once(
     on_refusal: Callable[[bytes], None] | None,
     committed: Committed,
 ) -> Iterator[Event]:
-    requests = _Orders()
-    others = _Orders()
+    requests = _Tasks()
+    others = _Tasks()
     began_at = 0.0
     left = committed.end_of(path)
     with path.open("rb") as file:
-        for line in file:
+        for line in bounded_lines(file):
             left -= len(line)
             if needle and needle not in line:
                 continue

@@ -21,15 +21,14 @@ from gossamer.core.robots.answers import is_ban
 from gossamer.core.robots.rules import parse_robots
 from gossamer.core.traps.shapes import is_dated, shape_trap
 from gossamer.core.url.domains import registrable_domain
-from gossamer.core.url.forms import host_of, key_of, origin_of, path_of, url_id
-from gossamer.core.url.identity import host_id
+from gossamer.core.url.forms import host_of, key_of, origin_of, path_of
 from gossamer.engine.admission.introduced_links import links_of
 from gossamer.engine.admission.seed_rules import surroundings_of
 from gossamer.model.events import REQUEST_EVENTS, Event, EventName, masked, outcome_of
 from gossamer.model.records import (
     ArchiveSpan,
+    FetchKind,
     HostRecord,
-    OrderKind,
     Outcome,
     QueuePosition,
     RobotsRecord,
@@ -95,11 +94,11 @@ def requisite_view(page: UrlId, ledger: Catalog) -> RequisiteView | None:
 def named_by(row: UrlRecord, ledger: Catalog) -> list[NamedBy]:
     """Return what led to a requisite, back to the page that was fetched."""
     found: list[NamedBy] = []
-    while row.kind is OrderKind.REQUISITE and row.parent and len(found) < _MAX_NAMED:
+    while row.kind is FetchKind.REQUISITE and row.parent and len(found) < _MAX_NAMED:
         parent = ledger.look_up(row.parent)
         if parent is None:
             break
-        is_page = parent.kind is not OrderKind.REQUISITE
+        is_page = parent.kind is not FetchKind.REQUISITE
         what = "redirect" if row.source is Source.REDIRECT else "page" if is_page else "stylesheet"
         found.append(NamedBy(parent.url, what))
         row = parent
@@ -120,7 +119,7 @@ class Ancestor(Struct, frozen=True):
     found_at: float
 
 
-class RobotsView(Struct, frozen=True, kw_only=True):
+class RobotsVerdict(Struct, frozen=True, kw_only=True):
     """What robots.txt of the URL's origin decides about it."""
 
     origin: str
@@ -204,7 +203,7 @@ class Life(Struct, kw_only=True):
     found_as: str
     ancestors: list[Ancestor]
     refusals: list[Refusal]
-    robots: RobotsView
+    robots: RobotsVerdict
     attempts: list[Attempt]
     notes: list[str]
     queue: QueuePlace | None
@@ -242,7 +241,7 @@ class LifeSource(Struct, frozen=True):
 def life_of(asked: str, url: str, source: LifeSource) -> Life:
     """Return the life of a canonical URL."""
     ledger = source.ledger
-    identity = url_id(url)
+    identity = ledger.url_id(url)
     row = ledger.look_up(identity)
     host = ledger.host(host_of(url))
     requested = row.url if row is not None else url
@@ -312,6 +311,7 @@ _HELD_UNTIL = {
     HoldRule.FIRST_PASS: "the first pass is over, which queues one URL per domain",
     HoldRule.CALENDAR: "earlier pages of its host with a date in the URL prove to bring new content",
     HoldRule.SPAM: "its host, most of whose pages are spam, is released by 'gossamer traps --release'",
+    HoldRule.HOSTS_PER_DOMAIN: "its domain has room for its host: one of --max-hosts-per-domain gives up its place",
     HoldRule.QUARANTINE: "its pattern, whose pages brought nothing new, is released by 'gossamer traps --release'",
 }
 
@@ -322,8 +322,8 @@ def _held_back(identity: UrlId, row: UrlRecord | None, batch: _Batch | None, led
         page = batch.found_on or _url_of(batch.parent, ledger)
         if isinstance(batch, IntroducedBatch):
             return (
-                f"by the max hosts per address rule: pages at the address of {page} led to very many new hosts; "
-                "until more of these have answered, or nothing else is to be done"
+                f"by the max hosts per address rule: pages of one domain at the address of {page} led to very many "
+                "new hosts; until more of these have answered, or nothing else is to be done"
             )
         return f"by the link backlog rule: until those found before it on {page} are queued, some per turn"
     if row is not None:
@@ -354,19 +354,19 @@ def _ancestors(row: UrlRecord, ledger: Catalog) -> Iterator[Ancestor]:
 # -- robots.txt -----------------------------------------------------------------------------------
 
 
-def _robots(url: str, source: LifeSource) -> RobotsView:
+def _robots(url: str, source: LifeSource) -> RobotsVerdict:
     origin = origin_of(url)
     is_own = host_of(url) in source.own_hosts
-    record = next((r for r in source.ledger.robots(host_id(host_of(url))) if r.origin == origin), None)
+    record = next((r for r in source.ledger.robots(source.ledger.host_id(host_of(url))) if r.origin == origin), None)
     if record is None or is_ban(record):
-        return RobotsView(origin=origin, is_known=False, is_own=is_own)
+        return RobotsVerdict(origin=origin, is_known=False, is_own=is_own)
     return _decided(record, url, source.token, is_own=is_own)
 
 
-def _decided(record: RobotsRecord, url: str, token: str, *, is_own: bool) -> RobotsView:
+def _decided(record: RobotsRecord, url: str, token: str, *, is_own: bool) -> RobotsVerdict:
     rules = parse_robots(record.body, token)
     decision = rules.decide(path_of(url))
-    return RobotsView(
+    return RobotsVerdict(
         origin=record.origin,
         is_known=True,
         is_allowed=decision.is_allowed,
@@ -483,7 +483,7 @@ def _attempt(event: Event) -> Attempt:
 # -- decided now ----------------------------------------------------------------------------------
 
 
-def _refusals_now(url: str, robots: RobotsView, source: LifeSource) -> list[Refusal]:
+def _refusals_now(url: str, robots: RobotsVerdict, source: LifeSource) -> list[Refusal]:
     """Return the rules that would refuse a URL that was never recorded."""
     found = []
     rule = source.scope.refusal(url, host_of(url))

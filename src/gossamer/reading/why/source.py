@@ -1,4 +1,4 @@
-"""What the history of a URL is read from, and how it is written: for `gossamer why`, and for the page of a crawl."""
+"""What the history of a URL is read from, and how it is written: for `gossamer why`, and for the dashboard."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def life_in(crawl: CrawlView, asked: str) -> Life:
     if host is not None and life.row is not None and life.row.state is UrlState.QUEUED:
         life.waits_for = [*used_up_budgets(crawl, host), *life.waits_for]
     if isinstance(crawl, SharedReader):
-        life.place = crawl.place_of(url_id(url), life.host, life.row)
+        life.place = crawl.place_of(crawl.ledger.url_id(url), life.host, life.row)
     return life
 
 
@@ -119,7 +119,7 @@ def twins_of(url: str) -> list[str]:
 
 
 def _is_known(url: str, crawl: CrawlView) -> bool:
-    return crawl.ledger.look_up(url_id(url)) is not None
+    return crawl.ledger.look_up(crawl.ledger.url_id(url)) is not None
 
 
 def life_source(crawl: CrawlView) -> LifeSource:

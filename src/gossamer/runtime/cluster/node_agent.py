@@ -6,7 +6,7 @@ applied in the loop, where the engine may be changed. The decisions are in `engi
 **The lease is a promise about requests.** It is counted on a clock that goes on while the machine sleeps, from before
 the renewal was sent, and ends early. When it ends, the run fails with `LeaseLostError`: all connections are closed and
 nothing is committed; the node joins again with a new incarnation. If the whole process stood still, requests may be
-ready to be written before this module runs again: an order names the time until which it may be sent, and the worker
+ready to be written before this module runs again: a task names the time until which it may be sent, and the worker
 compares it with the clock right before it writes.
 """
 
@@ -17,26 +17,29 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.cluster.regions import Regions
-from gossamer.core.ledger.rows import SHARDED
+from gossamer.core.ledger.row_checks import row_problem
+from gossamer.core.ledger.rows import SHARDED, queued_id
 from gossamer.core.url.identity import shard_of
 from gossamer.engine.cluster.node import ClusterNode, opened
 from gossamer.engine.crawl import Crawl
-from gossamer.model.errors import EngineUnavailableError, GossamerError, LeaseLostError
+from gossamer.model.commands import CommitSoon, Stop, Submit, Wake
+from gossamer.model.errors import CorruptRowError, GossamerError, LeaseLostError, LedgerUnavailableError, damage_of
 from gossamer.model.figures import Totals
-from gossamer.model.records import Order
+from gossamer.model.records import FetchTask
 from gossamer.model.state import ORIGIN_NODE, CrawlRecord, NodeStatus
 from gossamer.ports import Ledger, SealedChanges
-from gossamer.ports.shared_ledger import Commit, KnownBefore
+from gossamer.ports.shared_ledger import Commit, KnownBefore, Message
 from gossamer.reading.cluster_catalog import SharedCatalog
 from gossamer.reading.host_states import HostTally
 from gossamer.runtime.cluster.seat import Seat
-from gossamer.runtime.hub import control
-from gossamer.runtime.hub.control import Submit
+from gossamer.runtime.recovery.refused_messages import REFUSED, refusal, set_message_aside
 from gossamer.runtime.session.clock import lease_clock
 from gossamer.telemetry.text import waiting_for
 
@@ -46,21 +49,19 @@ RECORD_EVERY_S = 0.7  # commands of the operator are obeyed within two seconds
 RECEIVE_BYTES = 1 << 20
 MOVE_EVERY_S = 0.3
 SHARDS_AT_ONCE = 64  # restored before the loop continues with other work
-CLAIM_LOT = 64
-MAX_CLAIM_LOT = 2000
+CLAIM_PAGES = 64
+MAX_CLAIM_PAGES = 2000
 REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than was wanted
 CLAIM_EVERY_S = 0.1
 RESERVE_EVERY_S = 0.15
 RETRY_S = 0.3
 JUST_AFTER_S = 0.02
 WARN_EVERY_S = 30.0
-TELL_WAITING_EVERY_S = 300.0
+WARN_OF_WAITING_EVERY_S = 300.0
 COUNT_PAGES_EVERY_S = 5.0  # of all nodes
 
 
-class WholeCrawl(Struct, frozen=True):
-    """A crawl by all its nodes, as they have committed it."""
-
+class CommittedCrawl(Struct, frozen=True):
     totals: Totals
     urls_queued: int
     urls_parked: int
@@ -93,7 +94,7 @@ class NodeAgent:
         self.record: CrawlRecord = seat.record
         self.commits = NodeCommits(self, seat, ledger)
         self._submit: Submit | None = None
-        self._warned_at = self._waiting_told_at = float("-inf")
+        self._warned_at = self._waiting_warned_at = float("-inf")
         self._share_record: Callable[[CrawlRecord], CrawlRecord] | None = None
         self._pages_at_claim = 0
         self._claims_at = 0.0
@@ -106,9 +107,9 @@ class NodeAgent:
         """When the lease ends, on the lease clock."""
         return self.node.lease_until
 
-    def send_until(self, order: Order) -> float:
-        """Return until when an order may be sent, on the lease clock."""
-        left_s = self._crawl.frontier.addresses.send_until(order.addresses[0]) - self.now()
+    def send_until(self, task: FetchTask) -> float:
+        """Return until when a task may be sent, on the lease clock."""
+        left_s = self._crawl.frontier.addresses.send_until(task.addresses[0]) - self.now()
         return min(self.lease_until, lease_clock() + left_s)
 
     def begin(
@@ -155,7 +156,7 @@ class NodeAgent:
         while True:
             try:
                 has_more = await act()
-            except EngineUnavailableError as error:
+            except LedgerUnavailableError as error:
                 has_more = False
                 if self.now() - self._warned_at >= WARN_EVERY_S:
                     self._warned_at = self.now()
@@ -163,12 +164,18 @@ class NodeAgent:
             except GossamerError as error:
                 self._on_failure(error)
                 return
+            except Exception as error:
+                damage = damage_of(error)
+                if damage is None:
+                    raise
+                self._on_failure(damage)
+                return
             if not has_more:
                 await asyncio.sleep(seconds)
 
     def _wake(self) -> None:
         assert self._submit is not None
-        self._submit(control.Wake())
+        self._submit(Wake())
 
     # -- lease ------------------------------------------------------------------------------------
 
@@ -178,8 +185,8 @@ class NodeAgent:
         self.commits.apply()
         asked = node.ask(lease_clock())
         status = node.status(self.now(), self._max_wait_s, self.record.version)
-        if status.waiting and self.now() - self._waiting_told_at >= TELL_WAITING_EVERY_S:
-            self._waiting_told_at = self.now()
+        if status.waiting and self.now() - self._waiting_warned_at >= WARN_OF_WAITING_EVERY_S:
+            self._waiting_warned_at = self.now()
             self.warn_of_waiting()
         status = self._add_load(replace(status, machine=self._machine, folder=seat.folder))
         membership = await asyncio.to_thread(seat.shared.renew, seat.node, status)
@@ -193,7 +200,7 @@ class NodeAgent:
         reason = ended or self._stop_reason()
         if reason:
             assert self._submit is not None
-            self._submit(control.Stop(reason))
+            self._submit(Stop(reason))
         elif membership.first_end_s < membership.lease_s / RENEWALS_PER_LEASE:
             await asyncio.sleep(membership.first_end_s + JUST_AFTER_S)  # a node seems to have died
             return True
@@ -237,7 +244,7 @@ class NodeAgent:
     async def _claim(self) -> bool:
         """Claim pages of the crawl's budget: more at a time if the last lot was used up quickly."""
         pages = self._crawl.totals.pages
-        lot = min(MAX_CLAIM_LOT, max(CLAIM_LOT, 2 * (pages - self._pages_at_claim)))
+        lot = min(MAX_CLAIM_PAGES, max(CLAIM_PAGES, 2 * (pages - self._pages_at_claim)))
         wanted = self.node.wanted_claim(lot)
         if wanted is not None and self.now() >= self._claims_at:
             got = await asyncio.to_thread(self._seat.shared.claim, self._seat.node, "pages", wanted)
@@ -265,15 +272,15 @@ class NodeAgent:
         node = self.node
         if node.end_drained(self.now()):
             assert self._submit is not None
-            self._submit(control.CommitSoon())
+            self._submit(CommitSoon())
         self.commits.apply()
         if leaving := node.ended_shards():
-            node.note_move()
+            node.record_move()
             await asyncio.to_thread(seat.shared.release, seat.node, leaving)
             node.forget_shards(leaving)
             await asyncio.to_thread(self._ledger.drop_rows, leaving)
         if wanted := node.to_take():
-            node.note_move()
+            node.record_move()
             node.grant(await asyncio.to_thread(seat.shared.take, seat.node, wanted))
         if node.granted:
             await self._read_record()  # the last owner may have extended it since
@@ -293,7 +300,16 @@ class NodeAgent:
         """Copy the rows of shards; return which of them have any. In a thread."""
         with_rows: set[int] = set()
         self._ledger.drop_rows(shards)  # of an earlier try: the engine may have lost some of them since
+        granted = frozenset(shards)
+        known: set[bytes] = set()
         for rows in self._seat.shared.restore(self._seat.node, shards, SHARDED):
+            for row in rows:
+                if problem := row_problem(*row, granted):
+                    raise CorruptRowError.of(row.table, row.key, problem)
+                if row.table == "urls":
+                    known.add(row.key)
+                elif row.table == "queue" and queued_id(row.key) not in known:
+                    raise CorruptRowError.of(row.table, row.key, "its URL is not in the catalog")
             self._ledger.load_rows(rows)
             with_rows |= {shard_of(row.key) for row in rows}
         return with_rows
@@ -309,6 +325,10 @@ class NodeAgent:
         if not inboxes:
             return False
         deliveries = await asyncio.to_thread(opened, inboxes)
+        for shard, some in deliveries.items():
+            for delivery, message in zip(some, inboxes[shard], strict=True):
+                if delivery.problem:
+                    await self._set_aside(shard, message, delivery.problem)
         if node.needs_record(deliveries):
             await self._read_record()
         if read != node.read_ids():
@@ -318,6 +338,12 @@ class NodeAgent:
             await asyncio.sleep(0)
         self._wake()
         return sum(len(message.links) for messages in inboxes.values() for message in messages) >= RECEIVE_BYTES
+
+    async def _set_aside(self, shard: int, message: Message, problem: str) -> None:
+        """Store a message, of which a part or all is not received, before a commit removes it from its inbox."""
+        place = await asyncio.to_thread(set_message_aside, CrawlFolder(Path(self._seat.folder)), message.links)
+        if place:
+            self._warn(REFUSED, refusal(shard, problem, place, message.id))
 
     async def count_pages(self) -> int | None:
         """Return the pages of all nodes, counted now and then; None if another node is to act on them."""
@@ -337,10 +363,10 @@ class NodeAgent:
         has_origin = origin is not None and origin.node == name
         return {**(shared.archive_ends(ORIGIN_NODE) if has_origin else {}), **shared.archive_ends(name)}
 
-    def leave(self, max_wait_s: float) -> WholeCrawl | None:
+    def leave(self, max_wait_s: float) -> CommittedCrawl | None:
         """End the lease: everything is committed. Return the figures of all nodes, if they can be read."""
         shared = self._seat.shared
-        with suppress(EngineUnavailableError):  # it ends by itself
+        with suppress(LedgerUnavailableError):  # it ends by itself
             shared.leave(self._seat.node)
             totals = Totals()
             hosts = HostTally(self.now(), max_wait_s)
@@ -348,7 +374,7 @@ class NodeAgent:
                 totals.add(each.totals)
             for host in SharedCatalog(shared, self.record).hosts():
                 hosts.add(host)
-            return WholeCrawl(totals, hosts.urls_queued, hosts.urls_parked, hosts.requisites_queued)
+            return CommittedCrawl(totals, hosts.urls_queued, hosts.urls_parked, hosts.requisites_queued)
         return None
 
 
@@ -369,33 +395,25 @@ class NodeCommits:
             self._agent.node.committed(*written, self._agent.now())
 
     def seal(self) -> SealedChanges:
-        """Close the changes so far. If nothing of them concerns the cluster, they are only written here."""
+        """Close the changes so far. If nothing of them is for the cluster, they are only written here."""
         self.apply()
         sealed = self._ledger.seal()
         if not self._agent.node.has_news() and not sealed.by_shard():
             return sealed
         return SealedNode(self, sealed, self._agent.node.seal(sealed))
 
-    def commit(self) -> None:
-        """Close the changes so far and write them."""
-        self.seal().write()
-
-    def pending_count(self) -> int:
-        """Return how many rows wait for the next commit."""
-        return self._ledger.pending_count()
-
-    def send(self, commit: Commit) -> KnownBefore:
-        """Send a commit until the shared ledger has it, or the lease ends; return the answer. In a thread."""
-        while True:
+    def write(self, sealed: SealedChanges, commit: Commit) -> None:
+        """Send a commit until the shared ledger has it, or the lease ends; then write it here. In a thread."""
+        known = None
+        while known is None:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
-                return self._seat.shared.commit(self._seat.node, commit)
-            except EngineUnavailableError:
+                known = self._seat.shared.commit(self._seat.node, commit)
+            except LedgerUnavailableError:
                 time.sleep(RETRY_S)
-
-    def record(self, commit: Commit, known: KnownBefore) -> None:
-        """Record that a commit is durable, and in the local store too. In a thread."""
+        sealed.write()
+        # Not before: shards that leave with this commit are dropped from the local store when it is recorded.
         self._written = commit, known
 
 
@@ -411,7 +429,4 @@ class SealedNode:
 
     def write(self) -> None:
         """Make the changes durable: at the shared ledger first."""
-        known = self._commits.send(self._commit)
-        self._sealed.write()
-        # Not before: shards that leave with this commit are dropped from the local store when it is recorded.
-        self._commits.record(self._commit, known)
+        self._commits.write(self._sealed, self._commit)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-
-from gossamer.model.records import Order
 
 if TYPE_CHECKING:
     from gossamer.ports import CommitLog, EventSink
@@ -21,12 +18,11 @@ class CommitTargets(Struct, frozen=True):
 
 
 class HubLimits(Struct, frozen=True):
-    """Limits of the hub. All except `workers` can be changed while it runs (`control.ChangeLimits`)."""
+    """Limits of the hub. All except `workers` can be changed while it runs (`Hub.change_limits`)."""
 
     workers: int = 1
     connections: int = 256
     max_time_s: float | None = None
     max_wait_s: float = 300.0
-    order_limit_s: float = 600.0  # from order to result; a worker's own limits are far stricter
-    send_until: Callable[[Order], float] | None = None  # until when a node may send an order, on the lease clock
+    task_limit_s: float = 600.0  # from task to result; a worker's own limits are far stricter
     ends_by_itself: bool = True  # when nothing is left; a node of a cluster ends when nothing is left anywhere

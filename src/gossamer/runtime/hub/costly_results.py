@@ -3,7 +3,7 @@
 A robots.txt of 500 KB takes up to 100 ms to read, once, and 150 hosts can answer with one each at the same moment:
 every page behind them would wait for 15 s. So such results wait here, outside of the order of arrival, one at a time:
 each is read in slices, then completed, and after each slice there is a pause of `PAUSE` times what it took, in which
-everything else goes on. Their orders stay outstanding until they are completed, but they use no connection: for up to
+everything else goes on. Their tasks stay outstanding until they are completed, but they use no connection: for up to
 `MAX_SLOTS` of them, whose bodies are in memory, as many others may be made. When the crawl stops, what is left is
 completed without pauses, but still in slices.
 """
@@ -23,8 +23,6 @@ MAX_SLOTS = 48  # of up to 1 MiB each
 
 
 class CostlyResults:
-    """Completes results one at a time, with pauses."""
-
     def __init__(
         self,
         read_on: Callable[[Result], bool],
@@ -44,7 +42,6 @@ class CostlyResults:
         return min(MAX_SLOTS, len(self._waiting))
 
     def add(self, result: Result) -> None:
-        """Complete a result when it is its turn."""
         self._waiting.append(result)
         self._begin()
 

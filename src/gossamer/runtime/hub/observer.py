@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from gossamer.model.records import Order, Result
+from gossamer.model.records import FetchTask, Result
 from gossamer.runtime.watch.crash import Crash
 
-OnResult: TypeAlias = Callable[[Order, Result], None]
+OnResult: TypeAlias = Callable[[FetchTask, Result], None]
 
 
 def all_of(first: OnResult | None, second: OnResult | None) -> OnResult | None:
@@ -18,9 +18,9 @@ def all_of(first: OnResult | None, second: OnResult | None) -> OnResult | None:
     if first is None or second is None:
         return first or second
 
-    def call(order: Order, result: Result) -> None:
-        first(order, result)
-        second(order, result)
+    def call(task: FetchTask, result: Result) -> None:
+        first(task, result)
+        second(task, result)
 
     return call
 

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from msgspec import Struct, field
 
 from gossamer.model.figures import BOUNDS_S, Histogram
-from gossamer.model.records import Order, Result
-from gossamer.runtime.workers.messages import Report
+from gossamer.model.records import FetchTask, Result
+from gossamer.runtime.workers.messages import WorkerReport
 
 # How long do the phases of requests take? Counted per result, in the hub.
 #
@@ -16,14 +16,12 @@ from gossamer.runtime.workers.messages import Report
 #     tls         the handshake
 #     first_byte  from the request to the first byte of the answer
 #     body        from there to the last one
-#     total       from the order to the last byte: with the wait in the worker, without that for the host's turn
+#     total       from the task to the last byte: with the wait in the worker, without that for the host's turn
 #
 # Name look-ups are counted by the resolver.
 
 
-class RequestTimes:
-    """The histograms of all requests of a run."""
-
+class TimeHistograms:
     def __init__(self) -> None:
         self._first_byte = Histogram()
         self._body = Histogram()
@@ -33,14 +31,14 @@ class RequestTimes:
         # Read for every result: 0.6 µs on a kept connection; by `Histogram.add` 0.9.
         self._counts = self._first_byte.counts, self._body.counts, self._total.counts
 
-    def count(self, order: Order, result: Result) -> None:
+    def count(self, task: FetchTask, result: Result) -> None:
         """Count the phases of a request that was sent and answered."""
         first_at = result.first_byte_at
         if not first_at:
             return
         first_byte_s = first_at - result.sent_at
         body_s = result.finished_at - first_at
-        total_s = result.finished_at - order.ordered_at
+        total_s = result.finished_at - task.issued_at
         first_byte, body, total = self._counts
         first_byte[bisect_left(BOUNDS_S, first_byte_s)] += 1
         body[bisect_left(BOUNDS_S, body_s)] += 1
@@ -61,28 +59,24 @@ class RequestTimes:
 
 
 class HubStats(Struct):
-    """Measurements of the hub and of its workers."""
-
     commits: int = 0
     commit_s: list[float] = field(default_factory=list)
     commit_time: Histogram = field(default_factory=Histogram)
     flush_time: Histogram = field(default_factory=Histogram)  # until the archives are on disk
-    times: RequestTimes = field(default_factory=RequestTimes)
+    times: TimeHistograms = field(default_factory=TimeHistograms)
     worker_deaths: int = 0
     worker_cpu_s: float = 0.0
-    crawl_cpu_s: float = 0.0  # of this process, from the first order to the last result
+    crawl_cpu_s: float = 0.0  # of this process, from the first task to the last result
     worker_stall_p99_ms: float = 0.0  # of the worker whose loop was blocked longest
     worker_stall_max_ms: float = 0.0
     worker_core_wait_p99_ms: float = 0.0  # of the worker that waited longest for a core
 
     def add_commit(self, seconds: float) -> None:
-        """Count a commit."""
         self.commits += 1
         self.commit_s.append(seconds)
         self.commit_time.add(seconds)
 
-    def add_report(self, report: Report) -> None:
-        """Add what a worker reported at its end."""
+    def add_report(self, report: WorkerReport) -> None:
         self.worker_cpu_s += report.cpu_seconds
         self.worker_stall_p99_ms = max(self.worker_stall_p99_ms, report.stall_p99_ms)
         self.worker_stall_max_ms = max(self.worker_stall_max_ms, report.stall_max_ms)

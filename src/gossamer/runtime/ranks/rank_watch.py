@@ -4,7 +4,7 @@ A ranking reads all pages, about a millisecond each. So the next one is due afte
 what the last one read: all rankings together read five times the pages of the crawl at most.
 
 On many machines one node does it, the owner of the first shard, by the pages of all nodes; the ranks then reach the
-nodes as letters. A node that becomes that owner counts from there.
+nodes as messages. A node that becomes that owner counts from there.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ def is_due(pages: int, last: int, every: int) -> bool:
 
 
 class RankWatch:
-    """The rankings of one run."""
-
     def __init__(
         self,
         every: int,

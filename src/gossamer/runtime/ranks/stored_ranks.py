@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.engine.crawl import Crawl
+from gossamer.model.commands import SetRanks, Submit
 from gossamer.model.errors import GossamerError
 from gossamer.reading.rank_file import RankHead, read_head, read_ranks
-from gossamer.runtime.hub.control import SetRanks, Submit
 from gossamer.runtime.watch.warning_log import WarningLog
 
 BATCHES_PER_COMMIT = 20  # so that changes do not fill the memory
@@ -21,8 +21,6 @@ _Stamp = tuple[int, int, int] | None
 
 
 class StoredRanks:
-    """The file with the ranks of domains."""
-
     def __init__(
         self, path: Path, crawl: Crawl, warnings: WarningLog, submit: Submit, now: Callable[[], float]
     ) -> None:

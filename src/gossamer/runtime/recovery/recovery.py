@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import remove_unfinished_copies
 from gossamer.archive.reader import ArchivedRecord
@@ -26,8 +28,8 @@ from gossamer.engine.revisit.due_urls import is_due_again
 from gossamer.foundation import failpoints
 from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError
 from gossamer.model.events import EventName, masked
-from gossamer.model.records import ArchiveSpan, Link, Order, Result, RobotsRecord, UrlId, UrlState
-from gossamer.runtime.recovery.stored_results import Found, Placing, ReadingRules, StoredResults, recovered_robots
+from gossamer.model.records import ArchiveSpan, FetchTask, Link, Result, RobotsRecord, UrlId, UrlState
+from gossamer.runtime.recovery.stored_results import KnownUrl, Placing, ReadingRules, StoredResults, recovered_robots
 from gossamer.runtime.watch.warning_log import WarningLog
 from gossamer.telemetry.text import plural
 
@@ -113,10 +115,9 @@ class Recovery:
         stored = self._stored(self._tails, pages)
         finished = 0
         for result in stored:
-            url_id = self._crawl.order(result.order_id).url_id
-            self._crawl.complete(result, now)
-            if on_finished is not None:
-                on_finished(url_id)
+            completed = self._crawl.complete(result, now)
+            if on_finished is not None and completed is not None:
+                on_finished(completed.task.url_id)
             failpoints.reach("in_recovery")
             finished += 1
         for tail in self._tails:
@@ -151,7 +152,7 @@ class Recovery:
         links = [link_to(url) for url in seeds_in_events(self._folder.events)]
         pages.seeds += self._crawl.add_seeds(links, now)
         for tail in self._tails:
-            stored = (link_to(answer.target) for _, answer in tail.orders() if pages.is_page(answer))
+            stored = (link_to(answer.target) for _, answer in tail.tasks() if pages.is_page(answer))
             self._crawl.join_scope(stored)
         answers = self._finish(pages, now)
         return answers, pages.seeds
@@ -163,7 +164,7 @@ class Recovery:
         unfinished = unfinished_files(self._folder.archive, self._ledger.archive_ends())
         own = [(path, end) for path, end in unfinished if path.match(f"*-{number:02d}-?????.warc.gz*")]
         tails = [recover(path, end) for path, end in own]
-        stored = self._stored(tails, OutstandingOrders(self._ledger, self._crawl))
+        stored = self._stored(tails, OutstandingTasks(self._ledger, self._crawl))
         yield from stored
         for path, _ in own:
             self._close_file(path)
@@ -192,15 +193,16 @@ class Recovery:
 
 
 class _StoredPages:
-    """Finds the pages that revisits refer to."""
-
     def __init__(self, ledger: Ledger, crawl: Crawl) -> None:
         self._ledger = ledger
         self._crawl = crawl
 
+    def identified(self, link: Link, *, is_requisite: bool) -> Link:
+        url_id, _ = self._ledger.find(link.id, link.url, is_requisite=is_requisite)
+        return link if url_id == link.id else replace(link, id=url_id)
+
     def original(self, url: str) -> ArchiveSpan | None:
-        """Return where the page that a revisit refers to is stored."""
-        record = self._ledger.look_up(link_to(url).id)
+        record = self._ledger.look_up(self._ledger.url_id(url))
         return None if record is None else record.archived
 
 
@@ -212,20 +214,18 @@ class QueuedPages(_StoredPages):
         self._robots_targets = robots_targets  # targets of robots.txt redirects in a killed run
         self._now = now
 
-    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
-        """Return what the ledger has on a URL."""
+    def find(self, link: Link, *, is_requisite: bool = False) -> KnownUrl:
         url = link.url
         if url.endswith("/robots.txt"):
-            return Found.SETTLED
+            return KnownUrl.SETTLED
         row = self._ledger.look_up(link.id)
         if row is None:
             is_robots = not is_requisite and (url in self._robots_targets or masked(url) in self._robots_targets)
-            return Found.SETTLED if is_robots else Found.UNKNOWN
+            return KnownUrl.SETTLED if is_robots else KnownUrl.UNKNOWN
         is_expected = row.state is UrlState.QUEUED or is_due_again(row, self._now)
-        return Found.QUEUED if is_expected else Found.SETTLED
+        return KnownUrl.QUEUED if is_expected else KnownUrl.SETTLED
 
-    def claim(self, link: Link) -> Order | None:
-        """Return an order for a URL that is queued."""
+    def adopt(self, link: Link) -> FetchTask | None:
         return self._crawl.adopt(link, self._now)
 
 
@@ -238,34 +238,32 @@ class KnownPages(QueuedPages):
 
     def is_page(self, answer: ArchivedRecord) -> bool:
         """Return whether a stored answer is that of a page, not of robots.txt, its redirect or what a page needs."""
-        return not answer.is_requisite and super().find(link_to(answer.target)) is not Found.SETTLED
+        return not answer.is_requisite and super().find(link_to(answer.target)) is not KnownUrl.SETTLED
 
-    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
+    def find(self, link: Link, *, is_requisite: bool = False) -> KnownUrl:
         """Queue a URL if it is not queued yet: unknown ones as seeds, known ones for another visit.
 
         What an earlier page needs is queued by then; a requisite that is not belongs to a page that is lost.
         """
         found = super().find(link, is_requisite=is_requisite)
-        if found is Found.UNKNOWN and not is_requisite:
+        if found is KnownUrl.UNKNOWN and not is_requisite:
             self.seeds += self._crawl.add_seeds([link], self._now)
-            return Found.QUEUED
+            return KnownUrl.QUEUED
         row = self._ledger.look_up(link.id)
-        if found is Found.SETTLED and row is not None and row.state is not UrlState.QUEUED and not is_requisite:
+        if found is KnownUrl.SETTLED and row is not None and row.state is not UrlState.QUEUED and not is_requisite:
             self._crawl.queue_again(queued_from(link.id, link.host, row), self._now)
-            return Found.QUEUED
+            return KnownUrl.QUEUED
         return found
 
 
-class OutstandingOrders(_StoredPages):
-    """While the crawl runs: the outstanding orders of a dead worker wait for their answers."""
+class OutstandingTasks(_StoredPages):
+    """While the crawl runs: the outstanding tasks of a dead worker wait for their answers."""
 
-    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
-        """Return whether an order for a URL is outstanding."""
-        return Found.SETTLED if self.claim(link) is None else Found.QUEUED
+    def find(self, link: Link, *, is_requisite: bool = False) -> KnownUrl:
+        return KnownUrl.SETTLED if self.adopt(link) is None else KnownUrl.QUEUED
 
-    def claim(self, link: Link) -> Order | None:
-        """Return the outstanding order for a URL."""
-        return self._crawl.order_for(link)
+    def adopt(self, link: Link) -> FetchTask | None:
+        return self._crawl.task_for(link)
 
 
 def archived_names(folder: CrawlFolder) -> set[str]:

@@ -13,11 +13,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gossamer.archive.reader import exchange_of
-from gossamer.core.url.forms import host_of, url_id
+from gossamer.core.url.forms import host_of
 from gossamer.engine.admission.rereading import Rereading
+from gossamer.model.commands import CommitSoon, Submit
 from gossamer.model.errors import StoreUnavailableError
-from gossamer.model.records import Order, Result, UrlId, UrlRecord
-from gossamer.runtime.hub.control import CommitSoon, Submit
+from gossamer.model.records import FetchTask, Result, UrlId, UrlRecord
 from gossamer.runtime.recovery.stored_results import ReadingRules, result_of
 from gossamer.runtime.watch.crash import Crash, crash_of
 from gossamer.runtime.watch.warning_log import WarningLog
@@ -55,7 +55,6 @@ class Rereader:
         self._review = review
 
     async def run(self) -> None:
-        """Read all pages again, and return."""
         if not self._rereading.is_pending:
             return
         after = self._rereading.cursor
@@ -74,12 +73,12 @@ class Rereader:
                 self._warnings.crash(self._crashes.pop())
             if len(pages) < PAGES_PER_TURN:
                 self._rereading.finish(self._now())
-        self._submit(CommitSoon())  # also makes the hub look for new orders
+        self._submit(CommitSoon())  # also makes the hub look for new tasks
 
     async def _may_follow(self, page_id: UrlId, row: UrlRecord, result: Result | None) -> bool:
         if self._review is None or result is None:
             return True
-        return await self._review(_order_of(page_id, row), result)
+        return await self._review(_task_of(page_id, row), result)
 
     def _read_slice(self, after: UrlId) -> list[tuple[UrlId, UrlRecord, Result | None]]:
         rows = islice(self._rereading.pages(after), PAGES_PER_TURN)
@@ -92,23 +91,23 @@ class Rereader:
             return None
         original = None
         if response.type == "revisit":
-            first = self._ledger.look_up(url_id(response.fields.get("warc-refers-to-target-uri", row.url)))
+            first = self._ledger.look_up(self._ledger.url_id(response.fields.get("warc-refers-to-target-uri", row.url)))
             original = (
                 self._rules.files.read(first.archived) if first is not None and first.archived is not None else None
             )
             if original is None:
                 return None
-        order = _order_of(page_id, row)
+        task = _task_of(page_id, row)
         exchange = exchange_of(response, None, original)
         try:
-            return result_of(order, exchange, self._rules)
+            return result_of(task, exchange, self._rules)
         except Exception as error:  # as in a worker: the page has no links, and the crawl goes on
             self._crashes.append(crash_of(row.url, error))
-            return crashed_result(order, exchange, error)
+            return crashed_result(task, exchange, error)
 
 
-def _order_of(page_id: UrlId, row: UrlRecord) -> Order:
-    """Return an order as it was when a page was fetched."""
+def _task_of(page_id: UrlId, row: UrlRecord) -> FetchTask:
+    """Return a task as it was when a page was fetched."""
     host = host_of(row.url)
     at = row.fetched_at
-    return Order(0, row.kind, row.url, page_id, host, (), row.depth, row.hops, 0, at, seed=row.seed)
+    return FetchTask(0, row.kind, row.url, page_id, host, (), row.depth, row.hops, 0, at, seed=row.seed)

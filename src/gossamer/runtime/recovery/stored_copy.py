@@ -11,8 +11,6 @@ from gossamer.model.records import ContentRecord
 
 
 class StoredCopies:
-    """Reads pages from the archive."""
-
     def __init__(self, files: ArchiveFiles, max_bytes: int) -> None:
         self._files = files
         self._max_bytes = max_bytes

@@ -1,6 +1,6 @@
-"""Which results are in the archive, and to which orders do they belong?
+"""Which results are in the archive, and to which tasks do they belong?
 
-The archive is the write-ahead log: a complete order beyond the committed length of a file is a
+The archive is the write-ahead log: a complete task beyond the committed length of a file is a
 page that arrived. It is parsed as if it had just been received. **No complete record is ever cut off.**
 What becomes of one depends on its URL:
 
@@ -36,7 +36,7 @@ from gossamer.core.url.forms import link_to, origin_of
 from gossamer.fetch.body import decode
 from gossamer.fetch.outcome import status_outcome
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import ArchiveSpan, Link, Order, Outcome, Result, RobotsRecord
+from gossamer.model.records import ArchiveSpan, FetchTask, Link, Outcome, Result, RobotsRecord
 from gossamer.runtime.recovery.stored_copy import decoded_exchange
 from gossamer.runtime.watch.crash import Crash, crash_of
 from gossamer.runtime.workers.answers import WorkerRules, add_stored_links, crashed_result, read_answer
@@ -45,7 +45,7 @@ WHY_UNKNOWN = "its URL is unknown, the page that it was found on may be lost"
 WHY_NO_ORIGINAL = "the record that it refers to is unknown"
 
 
-class Found(Enum):
+class KnownUrl(Enum):
     """What the ledger has on the URL of a stored answer; see the module docstring."""
 
     QUEUED = "queued"
@@ -55,14 +55,18 @@ class Found(Enum):
 
 
 class Placing(Protocol):
-    """Maps stored answers to the orders of the crawl."""
+    """Maps stored answers to the tasks of the crawl."""
 
-    def find(self, link: Link, *, is_requisite: bool = False) -> Found:
+    def identified(self, link: Link, *, is_requisite: bool) -> Link:
+        """Return a link with the id of the row with its URL, if there is one."""
+        ...
+
+    def find(self, link: Link, *, is_requisite: bool = False) -> KnownUrl:
         """Return what is known about a URL. Changes nothing."""
         ...
 
-    def claim(self, link: Link) -> Order | None:
-        """Return an order for a URL that was found QUEUED; None if its answer cannot be used."""
+    def adopt(self, link: Link) -> FetchTask | None:
+        """Return a task for a URL that was found QUEUED; None if its answer cannot be used."""
         ...
 
     def original(self, url: str) -> ArchiveSpan | None:
@@ -88,7 +92,7 @@ class StoredRecord(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True, order=True, gc=False):
-    """The position of an order in its file."""
+    """The position of a task in its file."""
 
     date: float  # the latest so far in the file: a slow answer is stored after faster ones
     number: int  # of the file
@@ -127,32 +131,33 @@ class StoredResults:
 
     def _result(self, file: str, place: _Place, response: ArchivedRecord) -> Result | None:
         link = requisite_to(response.target) if response.is_requisite else link_to(response.target)
+        link = self._placing.identified(link, is_requisite=response.is_requisite)
         found = self._placing.find(link, is_requisite=response.is_requisite)
-        if found is Found.ELSEWHERE:
+        if found is KnownUrl.ELSEWHERE:
             self._remove(file, place, response)
             return None
-        if found is Found.UNKNOWN:
+        if found is KnownUrl.UNKNOWN:
             self._record_unplaced(file, response, WHY_UNKNOWN)
             return None
-        if found is Found.SETTLED:
+        if found is KnownUrl.SETTLED:
             return None
         refers_to = response.fields.get("warc-refers-to-target-uri", "")
         original = self._read_original(refers_to) if refers_to else None
         if refers_to and original is None:
             self._record_unplaced(file, response, f"{WHY_NO_ORIGINAL}: {refers_to}")
             return None
-        order = self._placing.claim(link)
-        if order is None:
+        task = self._placing.adopt(link)
+        if task is None:
             return None
         exchange = exchange_of(response, None, original)
         try:
-            result = result_of(order, exchange, self._rules)
+            result = result_of(task, exchange, self._rules)
             if original is not None and result.outcome is Outcome.NOT_MODIFIED:
                 stored = decoded_exchange(exchange_of(original), self._rules.max_bytes)
-                add_stored_links(result, order, stored, self._rules.worker)
+                add_stored_links(result, task, stored, self._rules.worker)
         except Exception as error:  # as in a worker: the page ends, and the folder can be opened
-            self.crashes.append(crash_of(order.url, error))
-            result = crashed_result(order, exchange, error)
+            self.crashes.append(crash_of(task.url, error))
+            result = crashed_result(task, exchange, error)
         offset = self._excisions[file].final(response.offset)
         result.payload_digest = response.payload_digest
         result.archived = ArchiveSpan(file, offset, response.length)
@@ -178,27 +183,27 @@ class StoredResults:
 def _places(number: int, tail: RecoveredTail) -> list[_Place]:
     places = []
     latest = 0.0
-    for request, response in tail.orders():
+    for request, response in tail.tasks():
         latest = max(latest, response.date)
         end = response.offset + response.length
         places.append(_Place(latest, number, (request or response).offset, response.offset, end))
     return places
 
 
-def result_of(order: Order, exchange: Exchange, rules: ReadingRules) -> Result:
+def result_of(task: FetchTask, exchange: Exchange, rules: ReadingRules) -> Result:
     """Return the result of a stored answer, as a worker would have."""
     decoded_exchange(exchange, rules.max_bytes)
     exchange.outcome = status_outcome(
         exchange.status,
         has_location=bool(exchange.header("location")),
-        is_conditional=bool(order.etag or order.last_modified),
+        is_conditional=bool(task.etag or task.last_modified),
     )
-    return read_answer(order, exchange, rules.worker)
+    return read_answer(task, exchange, rules.worker)
 
 
 def recovered_robots(tail: RecoveredTail) -> Iterator[RobotsRecord]:
     """Yield the robots.txt files that a dead process had read but not committed: their delays apply to the next."""
-    for request, response in tail.orders():
+    for request, response in tail.tasks():
         if not response.target.endswith("/robots.txt"):
             continue
         exchange = exchange_of(response, request)

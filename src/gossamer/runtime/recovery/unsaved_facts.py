@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.model.events import Event
+from gossamer.telemetry.event_lines import bounded_lines
 from gossamer.telemetry.event_log import file_stem
 
 _decode = msgspec.json.Decoder(Event).decode
@@ -33,7 +34,7 @@ def read_unsaved_facts(folder: Path, saved_at: float) -> UnsavedFacts:
     facts = UnsavedFacts()
     for path in _paths_since(folder, saved_at):
         with path.open("rb") as file:
-            for line in file:
+            for line in bounded_lines(file):
                 if b'"retry_after_s":' in line or (b'"kind":"robots"' in line and b'"target":' in line):
                     _read_line(line, facts)
     return facts
@@ -44,7 +45,7 @@ def seeds_in_events(folder: Path) -> list[str]:
     found: dict[str, None] = {}
     for path in sorted(folder.glob("*.jsonl")):
         with path.open("rb") as file:
-            for line in file:
+            for line in bounded_lines(file):
                 if b'"depth":0,' not in line or b'"order":' not in line or b'"kind":' in line:
                     continue
                 with suppress(msgspec.DecodeError):

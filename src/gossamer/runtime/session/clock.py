@@ -28,5 +28,4 @@ class TimeLine(Struct, frozen=True):
         return cls(time.time(), time.monotonic())
 
     def now(self) -> float:
-        """Return the current time on this line."""
         return self.wall_at_start + (time.monotonic() - self.monotonic_at_start)

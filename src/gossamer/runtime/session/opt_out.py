@@ -9,11 +9,13 @@ ignored: a typo must not end a crawl. Cost: one `stat` per second.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import canonical, host_of
-from gossamer.runtime.hub.control import SetOptOuts, Submit
+from gossamer.model.commands import SetOptOuts, Submit
+from gossamer.model.errors import UsageError
 
 FILE_NAME = "blocked.txt"
 LOOK_INTERVAL_S = 1.0
@@ -70,21 +72,27 @@ class OptOutWatch:
         self.names: frozenset[str] = frozenset()  # of this node
 
     def check(self) -> None:
-        """Submit the names if they may have changed. Call once before the crawl starts: they precede every order."""
+        """Submit the names if they may have changed. Call once before the crawl starts: they precede every task."""
         names = self._file.changed()
         if names is not None:
             self.names = names
             self._submit(SetOptOuts(names | self._elsewhere))
 
     @property
+    def all_names(self) -> frozenset[str]:
+        """What is blocked, here or by another node."""
+        return self.names | self._elsewhere
+
+    @property
     def has_file(self) -> bool:
         """Whether this node has a file of its own."""
         return self._file.is_there
 
-    def set_fixed(self, names: Iterable[str]) -> None:
-        """Block these names besides those in the file, at once."""
+    def set_fixed(self, names: Iterable[str]) -> frozenset[str]:
+        """Replace the names that are blocked besides those in the file; return all that are blocked now."""
         self._file.set_fixed(names)
-        self.check()
+        self.names = self._file.changed() or frozenset()
+        return self.names | self._elsewhere
 
     def learn(self, elsewhere: frozenset[str]) -> None:
         """Block what other nodes of the cluster block too."""
@@ -97,6 +105,32 @@ class OptOutWatch:
         while True:
             await asyncio.sleep(LOOK_INTERVAL_S)
             self.check()
+
+
+def check_not_listed(folder: Path, names: Iterable[str]) -> None:
+    """Raise if the file in a crawl folder blocks a name: no command can end that."""
+    listed = OptOutFile(folder / FILE_NAME).changed() or frozenset()
+    for name in names:
+        if name_in(name) in listed:
+            raise UsageError(f"{name}: {folder / FILE_NAME} blocks it; remove its line there")
+
+
+def blocked_names(folder: Path, fixed: Iterable[str]) -> frozenset[str]:
+    """Return the hosts and domains that the next run of a crawl would not ask."""
+    return OptOutFile(folder / FILE_NAME, fixed).changed() or frozenset()
+
+
+def blocked_among(seeds: Sequence[str], blocked: frozenset[str]) -> str:
+    """Return for people which seeds are of a blocked host; empty if none is."""
+    if not blocked:
+        return ""
+    hosts = [name_in(line.partition("\t")[0]) for line in seeds]
+    names = sorted({host for host in hosts if host in blocked or registrable_domain(host) in blocked})
+    if not names:
+        return ""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    what = "is blocked" if len(names) == 1 else "are blocked"
+    return f"; {names[0]}{more} {what}: nothing is fetched there before 'gossamer unblock'"
 
 
 def name_in(line: str) -> str:

@@ -1,4 +1,4 @@
-"""The parts of a run: what it is given, what it writes, what is active meanwhile. Built by `assembly`."""
+"""The parts of a run: its input, what it writes, what is active during it. Built by `assembly`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.fetch.names.dns import Resolver
 from gossamer.fetch.names.guard import AddressPolicy
-from gossamer.model.records import Order, Result, UrlRecord
+from gossamer.model.records import FetchTask, Result, UrlRecord
 from gossamer.runtime.hub.hub import Hub
+from gossamer.runtime.hub.run import Run
 from gossamer.runtime.ranks.rank_watch import RankWatch
 from gossamer.runtime.recovery.rereader import Rereader
 from gossamer.runtime.session.opt_out import OptOutWatch
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class Observer(Struct, frozen=True):
     """Callbacks while a crawl runs."""
 
-    on_page: Callable[[Order, Result], None] | None = None  # every result, after the engine has completed it
+    on_page: Callable[[FetchTask, Result], None] | None = None  # every result, after the engine has completed it
     previews: int = 0  # pages whose results have their first words, per worker
     on_event: OnEvent | None = None
     on_warning: OnWarning | None = None
@@ -54,7 +55,7 @@ class RunPlan(Struct, frozen=True):
     settings: Settings
     seeds: Sequence[Seed] = ()
     retries: Callable[[UrlRecord], bool] | None = None  # dead letters to queue again
-    order: Repeatability = Repeatability()
+    task: Repeatability = Repeatability()
     warnings: Mapping[str, str] = {}  # what the operator must know when it begins, by name; empty ones do not count
     goes_on: bool = False  # also if the operator has paused the crawl
 
@@ -73,6 +74,7 @@ class RunStorage(Struct, frozen=True):
 class RunServices(Struct, frozen=True):
     """The parts that are active while a crawl runs."""
 
+    run: Run
     hub: Hub
     resolver: Resolver
     policy: AddressPolicy

@@ -1,6 +1,6 @@
 """Plugins that decide about links: filters, and the order of a host's URLs.
 
-The engine calls them, and must not be interrupted: what they raise is reported as the failure of the crawl, which then
+The engine calls them, and must not be interrupted: an exception is reported as the failure of the crawl, which then
 commits nothing more. So the answer whose links they were asked about is completed again by the next run.
 """
 

@@ -1,4 +1,4 @@
-"""What does a crawl that runs answer when it is asked? Nothing is computed until somebody asks."""
+"""What does a running crawl answer when it is asked? Nothing is computed until somebody asks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IN_PROGRESS = {HostState.BUSY: "busy", HostState.BLOCKED: "blocked"}
 
 
 class _Moment(Struct, frozen=True):
-    """A crawl that runs, now: see `reading.host_view.HostSource`."""
+    """A running crawl, now: see `reading.host_view.HostSource`."""
 
     ledger: Ledger
     settings: Settings
@@ -68,4 +68,6 @@ class Answers:
         if slot is None:
             return view
         state = _IN_PROGRESS.get(slot.state, view.state)
-        return replace(view, state=state, in_flight=slot.in_flight, delay_s=round(slot.delay_s(), 3))
+        waits_for = self._crawl.frontier.view.waits_for(slot)
+        delay_s = round(slot.delay_s(), 3)
+        return replace(view, state=state, in_flight=slot.in_flight, delay_s=delay_s, waits_for=waits_for)

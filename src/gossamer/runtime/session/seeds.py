@@ -11,7 +11,7 @@ from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.records import UrlId
 from gossamer.model.state import SeedRecord
 from gossamer.runtime.watch.warning_log import WarningLog
-from gossamer.settings.seeds import Seed, identified, line_of, opened_addresses, seeds_in
+from gossamer.settings.seeds import Seed, identified, line_of, opened_addresses, seeds_in, seeds_in_config
 from gossamer.telemetry.text import plural
 
 NOTICES_AT_ONCE = 200
@@ -37,6 +37,15 @@ class RunSeeds:
         self._warnings = warnings
         self._now = now
 
+    def identify(self) -> None:
+        """Give the seeds the ids that they have in this crawl, whose ledger is open now."""
+        self._seeds = identified(self._seeds)
+
+    def begin_again(self) -> None:
+        """Begin with the seeds of the folder if none were given: it was killed before they were in the ledger."""
+        if not self._seeds and self._folder.settings_path.is_file():
+            self._seeds = seeds_in_config(self._folder.settings_path)
+
     def check(self) -> None:
         """Raise if a seed has rules that cannot be obeyed. Call before anything is changed."""
         self._crawl.seeds.check(_rules_of(self._seeds).values())
@@ -54,7 +63,7 @@ class RunSeeds:
             self._policy.open_address(address)
 
     def queue(self) -> int:
-        """Queue the seeds that the run begins with, and what was added or reported while none ran; return how many."""
+        """Queue the seeds that the run begins with, and those added or reported since the last run; return how many."""
         state = self._crawl.state
         added = state.added_seeds
         state.added_seeds = []

@@ -1,8 +1,8 @@
 """One run of a crawl in its folder: open, recover, run, finish.
 
-    open()      lock the folder, recover what a dead process left, queue the seeds
+    open()      lock the folder, recover after a killed process, queue the seeds
     run()       crawl to the end; the folder is complete on return
-    submit()    a command for the crawl (`runtime/hub/control`), also before it runs
+    submit()    a command for the crawl (`model/commands`), also before it runs
 
 A session is used once. It owns the folder from `open` until `run` returns. Its parts are built by
 `assembly`, and not changed afterwards.
@@ -21,19 +21,19 @@ from msgspec.structs import replace
 
 from gossamer import __version__
 from gossamer.archive.cdxj import fold_index
-from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of
+from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of, use
 from gossamer.engine.admission.link_review import LinkReview
 from gossamer.engine.crawl import Crawl
 from gossamer.foundation import failpoints
-from gossamer.model.commands import OperatorCommand
+from gossamer.model.commands import Command, OperatorCommand, Pause
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.events import EventName
 from gossamer.model.figures import RunState
 from gossamer.model.records import Outcome
 from gossamer.model.state import CrawlRecord, OperatorRequest
 from gossamer.report.build import write_report
-from gossamer.runtime.hub.control import Command, Pause
 from gossamer.runtime.recovery.recovery import Recovery
+from gossamer.runtime.session.control import Control, Controlled
 from gossamer.runtime.session.control_socket import served
 from gossamer.runtime.session.parts import RunPlan, RunServices, RunStorage
 from gossamer.runtime.session.queries import Answers
@@ -53,7 +53,6 @@ from gossamer.telemetry.text import plural
 if TYPE_CHECKING:
     from gossamer.ports import Ledger
     from gossamer.runtime.cluster.node_agent import NodeAgent
-    from gossamer.runtime.session.steering import Steering
 
 STOPPED = frozenset({"signal", "stopped", "left", "max_time"})  # why a run ended that was not over
 UNTRUSTED = f"robots.txt unreachable: {Outcome.TLS_ERROR}"  # begins the reason why such a host is parked
@@ -80,14 +79,16 @@ class Session:
         self._services = services
         self._now = now
         self._agent = agent
-        self._crashes = CrashReporter(storage.crashes, services.hub.on_failure)
+        self._crashes = CrashReporter(storage.crashes, services.run.fail)
         self._is_stopped = False
         self._alarm: TimeAlarm | None = None
         self._progress: Progress | None = None
         self._seeding = RunSeeds(
             plan.seeds, crawl, storage.folder, services.policy, warnings=services.warnings, now=now
         )
-        self._steering: Steering | None = None
+        parts = (services.run, services.hub, crawl, storage.ledger, storage.folder, services.opt_outs, storage.emitter)
+        controlled = Controlled(*parts, now, self._seeding.add, services.rereader.run, self._set_alarm)
+        self.control = Control(plan.settings, controlled)
 
     @property
     def ledger(self) -> Ledger:
@@ -100,22 +101,9 @@ class Session:
         return self._storage.ledger.is_open
 
     @property
-    def steering(self) -> Steering:
-        """How commands change the crawl: made when the first one comes."""
-        if self._steering is None:
-            from gossamer.runtime.session.steering import Steered, Steering
-
-            storage = self._storage
-            services = self._services
-            parts = (self._crawl, storage.ledger, services.hub, storage.folder, services.opt_outs, storage.emitter)
-            steered = Steered(*parts, self._now, self._seeding.add, services.rereader.run, self._set_alarm)
-            self._steering = Steering(self._plan.settings, steered)
-        return self._steering
-
-    @property
     def _settings(self) -> Settings:
         """The settings of the crawl, as changed by commands."""
-        return self._plan.settings if self._steering is None else self._steering.settings
+        return self.control.settings
 
     def first_failure(self) -> str:
         """Return the first failure and a hint, in one line; empty if there was none."""
@@ -123,12 +111,12 @@ class Session:
 
     def submit(self, command: Command) -> None:
         """Submit a command for the hub's next turn; before the run, for its first."""
-        self._services.hub.submit(command)
+        self._services.run.submit(command)
 
     @property
     def is_ending(self) -> bool:
         """Whether it makes no more requests, whatever is added."""
-        return not self.is_open or self._services.hub.state is RunState.STOPPING
+        return not self.is_open or self._services.run.state is RunState.STOPPING
 
     @property
     def link_review(self) -> LinkReview:
@@ -136,21 +124,26 @@ class Session:
         return self._crawl.link_review
 
     def listen(self, on_event: OnEvent) -> None:
-        """Pass all further events to a listener, until it wants no more."""
+        """Pass all further events to a listener, until it returns False."""
         self._storage.tap.listen(on_event)
 
     # -- open -------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Lock the folder, recover what a dead process left, and queue the seeds."""
+        """Lock the folder, recover after a killed process, and queue the seeds."""
         storage = self._storage
         storage.folder.lock()
         try:
+            if any(rule.identifies for rule in self._settings.request):
+                storage.folder.close_to_others()
             if self._agent is not None:
                 self._open_as_node(self._agent)
                 return
             storage.folder.require_ledger()
             storage.ledger.open()
+            if storage.ledger.crawl_state() is None:
+                self._seeding.begin_again()
+            self._seeding.identify()
             self._seeding.check()
             storage.log.open()
             self._seeding.record()
@@ -178,6 +171,7 @@ class Session:
         now = self._now()
         drop_copy(storage.folder)
         storage.ledger.open()
+        self._seeding.identify()
         storage.log.open()
         self._seeding.record()
         storage.folder.write_settings(to_toml(self._plan.settings))
@@ -218,12 +212,13 @@ class Session:
         fold_index(storage.folder.index)
         return read
 
-    def deliver(self, letters: Iterable[bytes], requests: Sequence[OperatorRequest]) -> None:
+    def deliver(self, messages: Iterable[tuple[int, bytes]], requests: Sequence[OperatorRequest]) -> list[str]:
         """Accept what was on its way between nodes, and fulfil requests, in a folder that has their rows; close it.
 
-        As a node that owns all shards would. The caller has locked the folder.
+        As a node that owns all shards would. The caller has locked the folder. Returns what could not be accepted.
         """
-        from gossamer.engine.cluster.link_messages import decode_letter
+        from gossamer.engine.cluster.message_checks import checked
+        from gossamer.runtime.recovery.refused_messages import REFUSED, refusal, set_message_aside
 
         storage = self._storage
         crawl = self._crawl
@@ -239,11 +234,17 @@ class Session:
         for shard in sorted(with_hosts):
             crawl.take(shard, now, requests)
         crawl.take_empty(set(range(SHARD_COUNT)) - with_hosts, now)
-        for links in letters:
-            crawl.receive(decode_letter(links), now)
+        refused: list[str] = []
+        for shard, links in messages:
+            message, problem = checked(links)
+            crawl.receive(message, now)
+            if problem and (place := set_message_aside(storage.folder, links)):
+                refused.append(refusal(shard, problem, place))
+                self._services.warnings.record(REFUSED, refused[-1])
         crawl.save_state(crawl.totals.seconds, crawl.totals.cpu_seconds, now)
         storage.log.close()
         storage.ledger.close()
+        return refused
 
     def _restore(self, now: float) -> None:
         """Restore the engine to the end of the last run, or to where it was killed."""
@@ -272,9 +273,9 @@ class Session:
                 self._crawl.lift_bans(record.name, Outcome.TLS_ERROR)
 
     def _share_record(self, record: CrawlRecord) -> CrawlRecord:
-        """Apply what the record of a crawl on many nodes says to this one; return it with what this one adds."""
+        """Apply the record of a crawl on many nodes to this one; return it with this node's additions."""
         assert self._agent is not None
-        self.steering.adopt_record(record)
+        self.control.adopt_record(record)
         name = self._agent.node.id.name
         opt_outs = self._services.opt_outs
         self._seeding.open_addresses(record.opened)
@@ -288,8 +289,8 @@ class Session:
         """Queue the seeds, and record what this run promises."""
         new = self._seeding.queue()
         promises = promises_of(self._plan.settings)
-        said = {"links": new, "promises": promises, "version": __version__}
-        self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", **said)
+        fields = {"links": new, "promises": promises, "version": __version__}
+        self._storage.emitter.emit(EventName.STARTED, now, reason=f"{new} new seeds", **fields)
         if self._plan.goes_on:
             self._crawl.state.is_paused = False
         for rule, text in self._plan.warnings.items():
@@ -303,7 +304,7 @@ class Session:
             if max_time_s is None or self._crawl.state.is_paused:
                 self._alarm.clear()
             else:
-                self._alarm.set(max_time_s - self._services.hub.active_s(self._now()))
+                self._alarm.set(max_time_s - self._services.run.active_s(self._now()))
 
     # -- run --------------------------------------------------------------------------------------
 
@@ -322,11 +323,12 @@ class Session:
         return self._finish(why)
 
     async def _run(self, progress: Progress | None, *, is_guest: bool) -> str:
+        use(self._storage.ledger.identity)  # of this task: the ledger may have been opened in a thread
         services = self._services
         self._progress = progress
         services.opt_outs.check()
         services.figures.begin()
-        if caveat := self._plan.order.caveat(is_rereading=self._crawl.rereading.is_pending):
+        if caveat := self._plan.task.caveat(is_rereading=self._crawl.rereading.is_pending):
             self._notify(caveat)
         if not is_guest:
             out = shlex.quote(str(self._storage.folder.path))
@@ -345,7 +347,7 @@ class Session:
             try:
                 with self._crashes.installed(is_guest=is_guest), watchdog:
                     async with self._watched(progress), self._served():
-                        why = await services.hub.run()
+                        why = await services.hub.run(self.control.apply)
                     await self._finish_uploads(why)
                     return why
             finally:
@@ -357,15 +359,11 @@ class Session:
     def _served(self) -> AbstractAsyncContextManager[None]:
         storage = self._storage
         answers = Answers(self._crawl, storage.ledger, self._services.figures, lambda: self._settings, self._now)
-        return served(storage.folder.state, self._obey, answers.answer)
-
-    async def _obey(self, command: OperatorCommand, by: str) -> str:
-        if self._agent is not None:
-            raise UsageError("a node of a crawl on many machines: give the command with the URL of its ledger")
-        return await self.steering.obey(command, by)
+        obey = self.control.obey if self._agent is None else _refuse_node
+        return served(storage.folder.state, obey, answers.answer)
 
     async def _finish_uploads(self, why: str) -> None:
-        """Complete the store: wait for one that is away, unless the crawl was stopped."""
+        """Complete the uploads: wait for a store that cannot be reached, unless the crawl was stopped."""
         uploads = self._services.uploads
         if uploads is not None:
             self._is_stopped = self._is_stopped or why in STOPPED
@@ -458,3 +456,7 @@ class Session:
                 requisites_queued=whole.requisites_queued,
             )
         return summary_of(figures)
+
+
+async def _refuse_node(_command: OperatorCommand, _by: str) -> str:
+    raise UsageError("a node of a crawl on many machines: give the command with the URL of its ledger")

@@ -1,4 +1,4 @@
-"""One signal stops a crawl cleanly, a second one ends the process at once; so does a time limit that is not kept.
+"""One signal stops a crawl cleanly, a second one ends the process at once; so does a time limit that is exceeded.
 
 A clean stop needs the event loop. The second signal must work if the loop is held, too: by Python code, or by
 C code that does not release the interpreter's lock, so that no handler in Python ever runs. Hence it is handled
@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
-from gossamer.runtime.hub.control import Stop, Submit
+from gossamer.model.commands import Stop, Submit
 from gossamer.telemetry.text import printable
 
 try:
@@ -92,7 +92,6 @@ class TimeAlarm:
             signal.signal(signal.SIGALRM, lambda _number, _frame: _leave(last_words))
 
     def set(self, left_s: float) -> None:
-        """Set how much time is left."""
         self.clear()
         left_s = max(0.0, left_s)
         signal.setitimer(signal.ITIMER_REAL, left_s + HELD_LIMIT_S)
@@ -100,7 +99,6 @@ class TimeAlarm:
         self._noticed = asyncio.get_running_loop().call_later(left_s + HELD_LIMIT_S / 2, self.clear)
 
     def clear(self) -> None:
-        """End the alarm."""
         if self._noticed is not None:
             self._noticed.cancel()
             self._noticed = None

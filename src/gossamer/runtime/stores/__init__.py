@@ -1,3 +1,1 @@
-"""What else gets the pages of a crawl, before or beside its commits? `sinks` and `catalogs` are the tables of what can
-be named.
-"""
+"""What else gets the pages of a crawl, before or beside its commits? Begin with `run_stores`; workers have `sinks`."""

@@ -11,35 +11,22 @@ import asyncio
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Protocol
 
 from msgspec import Struct, field
 
+from gossamer.model.commands import Pause, Resume
 from gossamer.model.errors import StoreUnavailableError
-from gossamer.runtime.hub.control import Command, Pause, Resume
+from gossamer.runtime.hub.run import Run
 from gossamer.runtime.stores.store_stats import StoreStats
 
 PAUSED_BY = "store"
 RULE = "store_unreachable"
 
 
-class PausableHub(Protocol):
-    """The part of a hub that an outage concerns."""
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the crawl ends before its time."""
-        ...
-
-    def submit(self, command: Command) -> None:
-        """Apply a command in the hub's next turn."""
-        ...
-
-
 class OutageControl(Struct, frozen=True):
     """What an outage of the store does to the crawl."""
 
-    hub: Callable[[], PausableHub]  # it is made later
+    run: Run
     warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
     retry_s: float = 1.0
     warn_every_s: float = 30.0
@@ -59,7 +46,7 @@ def patiently(act: Callable[[], None], control: OutageControl, loop: asyncio.Abs
             break
         except StoreUnavailableError as error:
             stats.failed_writes += 1
-            if control.hub().is_stopped:
+            if control.run.is_stopped:
                 raise _given_up(error) from error
             outage.go_on(error)
             retry.wait(control.retry_s)
@@ -83,7 +70,7 @@ class _Outage:
         now = monotonic()
         if not self._began_at:
             self._began_at = now
-            self._loop.call_soon_threadsafe(self._control.hub().submit, Pause(PAUSED_BY))
+            self._loop.call_soon_threadsafe(self._control.run.submit, Pause(PAUSED_BY))
         elif now - self._warned_at < self._control.warn_every_s:
             return
         self._warned_at = now
@@ -94,4 +81,4 @@ class _Outage:
     def end(self) -> None:
         """Let the crawl go on."""
         if self._began_at:
-            self._loop.call_soon_threadsafe(self._control.hub().submit, Resume(PAUSED_BY))
+            self._loop.call_soon_threadsafe(self._control.run.submit, Resume(PAUSED_BY))

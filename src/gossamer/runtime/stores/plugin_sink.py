@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.model.errors import PluginError
-from gossamer.model.records import OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, Outcome, Result
 from gossamer.plugins import Answer, AnswerSink
 from gossamer.ports.page_sink import FetchedPage, Volume
 from gossamer.settings.plugins import load_plugin
@@ -32,11 +32,11 @@ class PluginSink:
 
     def write(self, page: FetchedPage, result: Result) -> None:
         """Pass an answer to a request for a page on."""
-        if page.order.kind is not OrderKind.PAGE:
+        if page.task.kind is not FetchKind.PAGE:
             return
         exchange = page.exchange
         answer = Answer(
-            url=page.order.url,
+            url=page.task.url,
             status=exchange.status,
             fetched_at=exchange.finished_at,
             content_type=result.content_type,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from gossamer.model.commands import Submit
 from gossamer.model.records import UrlId
-from gossamer.runtime.hub.control import Submit
 from gossamer.runtime.hub.observer import OnResult, all_of
 from gossamer.runtime.recovery.recovery import OnFinished
 from gossamer.runtime.stores.outage import OutageControl
@@ -59,10 +59,10 @@ class RunStores(Struct, frozen=True):
         """Return commits that feed the stores first."""
         if not self.all and self.uploads is None:
             return inner
-        from gossamer.runtime.stores.publishing import published
-        from gossamer.runtime.stores.uploaded_commits import uploaded
+        from gossamer.runtime.stores.publishing import PublishedCommits, UploadPublisher
 
-        return uploaded(published(inner, self.all, self.outage), self.uploads, self.outage)
+        uploads = [] if self.uploads is None else [UploadPublisher(self.uploads)]
+        return PublishedCommits(inner, [*self.all, *uploads], self.outage)
 
     @property
     def all(self) -> Sequence[Publishing]:

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from gossamer.archive.writer import MAX_FILE_BYTES
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.backends.registry import object_store_in, open_objects
 from gossamer.core.ledger.archive_names import archive_prefix
-from gossamer.reading.archive_access import open_s3, s3_url
 from gossamer.settings.model import S3Layout, Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class UploadPlan(Struct, frozen=True):
     @classmethod
     def of(cls, settings: Settings, folder: CrawlFolder, *, run: str, node: str) -> UploadPlan:
         """Return the plan of a run."""
-        url = s3_url(settings.store) if settings.s3_layout is S3Layout.SEGMENTS else ""
+        url = object_store_in(settings.store) if settings.s3_layout is S3Layout.SEGMENTS else ""
         spool = settings.spool or DEFAULT_SPOOL_BYTES
         if not url:
             return cls("", run, node, stays_local=True, spool_bytes=spool)
@@ -58,7 +58,7 @@ def build_uploads(plan: UploadPlan, folder: CrawlFolder, ends: Callable[[], Mapp
     from gossamer.runtime.stores.segment_uploads import SegmentUploads
 
     return SegmentUploads(
-        lambda: open_s3(plan.url),
+        lambda: open_objects(plan.url),
         folder.archive,
         folder.index,
         run=plan.run,

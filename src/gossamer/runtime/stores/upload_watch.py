@@ -13,8 +13,8 @@ from time import monotonic
 
 from msgspec import Struct
 
+from gossamer.model.commands import Pause, Resume, Submit
 from gossamer.model.errors import StoreUnavailableError
-from gossamer.runtime.hub.control import Pause, Resume, Submit
 from gossamer.runtime.stores.uploads import PageUploads
 from gossamer.telemetry.text import count, size
 

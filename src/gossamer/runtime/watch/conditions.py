@@ -4,8 +4,10 @@ Once per second the figures and the machine are looked at. A condition that begi
 again only after it has ended (`warning_log`). So that a value near a limit does not begin and end again and
 again, a condition ends well on the other side of it. No clock is read here: times are those of the figures.
 
-    error_rate         over 5 % of the last 100 fetches or more; it ends when they were fewer for 60 s
-    frontier_starving  for 30 s fewer URLs are queued than there are connections, most of which are idle
+    error_rate         over 5 % of the last 100 fetches or more; it ends when for 60 s under 2.5 % of the last 400 were
+                       errors, and begins again with over 7.5 % of these: a steady rate is one warning, by any chance
+    frontier_starving  for 30 s fewer URLs are queued than there are connections, most of which are idle; not if far
+                       fewer URLs are found than fetched: such a crawl is nearly done
     stalled            for 60 s no request has ended, although hosts could be contacted or requests are in flight
     loop_stalled       in the last minute an event loop, of the hub or of a worker, was blocked for over a second
     open_files         over 90 % of what this process, or a worker, may open
@@ -29,6 +31,8 @@ from gossamer.telemetry.text import REPORT_HINT, agreeing, count, percent, plura
 
 LOOK_S = 1.0
 FETCHES_JUDGED = 100
+FETCHES_JUDGED_LONG = 400  # for the end of a high error rate, and for another one
+AGAIN_FACTOR = 1.5
 ERRORS_QUIET_S = 60.0
 STARVING_S = 30.0
 STALLED_S = 60.0
@@ -43,9 +47,27 @@ MEMORY_S = 10.0
 MAX_HOSTS = 100_000
 
 
-class Conditions:
-    """The conditions of one run."""
+class _ErrorRate:
+    """The share of errors among the last fetches."""
 
+    def __init__(self, fetches: int) -> None:
+        self._window = fetches
+        # Fetches and errors, once per change: the first is at least as old as the window, if there were as many. So
+        # there is one entry more than fetches in the window, however long a crawl is paused.
+        self._earlier: deque[tuple[int, int]] = deque()
+
+    def rate(self, fetches: int, errors: int) -> tuple[float, int]:
+        """Return the share of errors among the last fetches, and how many these are."""
+        earlier = self._earlier
+        if not earlier or earlier[-1][0] != fetches:
+            earlier.append((fetches, errors))
+        while len(earlier) > 1 and fetches - earlier[1][0] >= self._window:
+            earlier.popleft()
+        judged = fetches - earlier[0][0]
+        return (errors - earlier[0][1]) / judged if judged else 0.0, judged
+
+
+class Conditions:
     def __init__(
         self,
         warnings: WarningLog,
@@ -58,8 +80,10 @@ class Conditions:
         self._gauges = gauges
         self._connections = connections
         self._pace = pace
-        # Fetches and errors, once per change: the first is at least 100 fetches old, if there were as many.
-        self._earlier: deque[tuple[int, int]] = deque()
+        self._lately = _ErrorRate(FETCHES_JUDGED)
+        self._long = _ErrorRate(FETCHES_JUDGED_LONG)
+        self._has_failed = False  # too many fetches in this run
+        self._counts: deque[tuple[float, int, int]] = deque()  # when, URLs seen, fetches: of the last 30 s
         self._failed_at_s = 0.0  # when there were last too many errors
         self._fed_at_s = self._moved_at_s = 0.0  # when the frontier last had enough; when a request last ended
         self._fetches = 0
@@ -105,21 +129,19 @@ class Conditions:
             self._warnings.end(rule)
 
     def _judge_errors(self, figures: Figures) -> None:
-        earlier = self._earlier
         totals = figures.totals
-        if not earlier or earlier[-1][0] != totals.fetches:  # so there are at most 101, however long a crawl is paused
-            earlier.append((totals.fetches, totals.errors))
-        while len(earlier) > 1 and totals.fetches - earlier[1][0] >= FETCHES_JUDGED:
-            earlier.popleft()
-        fetches = totals.fetches - earlier[0][0]
+        rate, fetches = self._lately.rate(totals.fetches, totals.errors)
+        long_rate, _ = self._long.rate(totals.fetches, totals.errors)
         if fetches < FETCHES_JUDGED:
             return
-        rate = (totals.errors - earlier[0][1]) / fetches
-        if rate > HIGH_ERROR_RATE:
+        is_high = long_rate > AGAIN_FACTOR * HIGH_ERROR_RATE if self._has_failed else rate > HIGH_ERROR_RATE
+        if is_high:
+            self._has_failed = True
+        if is_high or long_rate >= HIGH_ERROR_RATE / 2:
             self._failed_at_s = figures.run_seconds
         is_over = figures.run_seconds - self._failed_at_s >= ERRORS_QUIET_S
         text = f"{percent(rate)} of the last {plural(fetches, 'fetch')} were errors{REPORT_HINT}"
-        self._report("error_rate", rate > HIGH_ERROR_RATE, is_over, text)
+        self._report("error_rate", is_high, is_over, text)
 
     def _judge_frontier(self, figures: Figures) -> None:
         is_hungry = figures.urls_queued < self._connections and figures.in_flight < self._connections / 10
@@ -127,9 +149,21 @@ class Conditions:
         if not is_hungry or is_near_goal or figures.revisits is not None or figures.state is not RunState.RUNNING:
             self._fed_at_s = figures.run_seconds
         queued = f"{agreeing(figures.urls_queued, 'URL')} queued for {plural(self._connections, 'connection')}"
-        is_so = figures.run_seconds - self._fed_at_s >= STARVING_S
+        is_lasting = figures.run_seconds - self._fed_at_s >= STARVING_S
+        is_nearly_done = self._is_nearly_done(figures)
+        is_so = is_lasting and not is_nearly_done
         text = f"the frontier starves: {queued}; in use: {figures.in_flight}"
-        self._report("frontier_starving", is_so, not is_so, text)
+        self._report("frontier_starving", is_so, not is_lasting, text)
+
+    def _is_nearly_done(self, figures: Figures) -> bool:
+        """Return whether far fewer URLs were found lately than fetched, so that a short queue is the end of it."""
+        counts = self._counts
+        if not counts or counts[-1][0] != figures.run_seconds:  # which stands still while it is paused
+            counts.append((figures.run_seconds, figures.totals.urls_seen, figures.totals.fetches))
+        while counts[0][0] < figures.run_seconds - STARVING_S:
+            counts.popleft()
+        _, seen, fetches = counts[0]
+        return figures.totals.urls_seen - seen <= (figures.totals.fetches - fetches) / 2
 
     def _judge_movement(self, figures: Figures) -> None:
         fetches = figures.totals.fetches

@@ -75,7 +75,6 @@ class CrashReporter:
         self._on_failure = on_failure
 
     def report(self, error: BaseException | None, message: str) -> None:
-        """Record an internal error."""
         self._file.add(message, "".join(traceback.format_exception(error)) if error is not None else "")
         self._on_failure(GossamerError(f"internal error: {error!r}; see {self._file.path}"))
 

@@ -23,8 +23,6 @@ OnEvent: TypeAlias = Callable[[Event], bool]
 
 
 class EventTap:
-    """Forwards events."""
-
     def __init__(self, sink: EventSink, on_event: OnEvent | None = None) -> None:
         self._sink = sink
         self._listeners = [] if on_event is None else [on_event]

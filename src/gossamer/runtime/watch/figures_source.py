@@ -1,4 +1,4 @@
-"""Assembles the figures of a running crawl from engine, hub and probe."""
+"""Assembles the figures of a running crawl from engine, run and probe."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from gossamer.engine.crawl import Crawl
 from gossamer.fetch.names.dns import Resolver
 from gossamer.model.exchanges import Volume
 from gossamer.model.figures import Figures, Resource, RunState
-from gossamer.runtime.hub.config import HubLimits
-from gossamer.runtime.hub.stats import HubStats
-from gossamer.runtime.session.pauses import Pauses
+from gossamer.runtime.hub.run import Run
 from gossamer.runtime.stores.store_stats import StoreStats
 from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.gauges import Gauges
@@ -24,34 +22,6 @@ from gossamer.telemetry.forecast import ForecastLimits
 
 SLOWING = frozenset({Resource.CPU, Resource.CONNECTIONS, Resource.DNS, Resource.DISK, Resource.LEDGER})
 MIN_TRIED = 20  # before that, every URL counts as a page
-
-
-class MeasuredHub(Protocol):
-    """The part of a hub that is shown."""
-
-    @property
-    def state(self) -> RunState:
-        """What the crawl is doing."""
-        ...
-
-    @property
-    def stats(self) -> HubStats:
-        """What the hub measures."""
-        ...
-
-    @property
-    def limits(self) -> HubLimits:
-        """The limits in force, as the operator set them."""
-        ...
-
-    @property
-    def pauses(self) -> Pauses:
-        """Who has paused the crawl."""
-        ...
-
-    def active_s(self, now: float) -> float:
-        """Return the seconds of this run, without those in which the operator had paused it."""
-        ...
 
 
 class MeasuredWorkers(Protocol):
@@ -69,7 +39,7 @@ class MeasuredWorkers(Protocol):
 class RunSources(Struct, frozen=True):
     """The sources of figures besides the engine's totals and queues."""
 
-    hub: MeasuredHub
+    run: Run
     probe: vitals.StallProbe
     gauges: Gauges
     warnings: WarningLog
@@ -91,34 +61,34 @@ class RunMeasures(Struct, frozen=True):
 
 
 class FiguresSource:
-    """The figures of one run, at any moment of it."""
-
     def __init__(self, crawl: Crawl, measures: RunMeasures, now: Callable[[], float]) -> None:
         self._crawl = crawl
         self._measures = measures
         self._now = now
         self._pages_before = 0
+        self._fetches_before = 0
 
     def begin(self) -> None:
         """Record where this run begins: the totals of earlier runs are known."""
         self._pages_before = self._crawl.totals.pages
+        self._fetches_before = self._crawl.totals.fetches
 
     def load(self) -> Load:
         """Return what the crawl is doing now, as far as it may be bound by it. Cheap."""
         sources = self._measures.sources
         frontier = self._crawl.frontier
-        hub = sources.hub
+        run = sources.run
         counts = frontier.counts
         limits = frontier.limits
-        is_limited = limits.max_pages is not None and not counts.requisites  # which no limit of pages concerns
+        is_limited = limits.max_pages is not None and not counts.requisites  # page limits do not apply to these
         pages_left = (limits.max_pages or 0) - counts.pages - counts.pages_in_flight if is_limited else None
         now = self._now()
         due_at = self._crawl.revisits.next_turn_at
         return Load(
             next_due_in_s=None if due_at is None else max(0.0, due_at - now),
             at_s=now - self._measures.started_at,
-            state=hub.state,
-            paused_by=hub.pauses.by,
+            state=run.state,
+            paused_by=run.pauses.by,
             queued=counts.queued,
             in_flight=frontier.in_flight,
             lookups=sources.resolver.lookups,
@@ -126,28 +96,32 @@ class FiguresSource:
             hosts=self._hosts(),
             next_parked=sources.gauges.next_parked,
             next_parked_in_s=sources.gauges.next_parked.until - now if sources.gauges.next_parked else 0.0,
+            retried=sources.gauges.retried_urls,
+            next_retry=sources.gauges.next_retry,
+            next_retry_in_s=sources.gauges.next_retry.at - now if sources.gauges.next_retry else 0.0,
             core_share=sources.gauges.core_share,
-            commit_s=hub.stats.commit_time.sum_s,
-            flush_s=hub.stats.flush_time.sum_s + sources.stores.flush_time.sum_s,
+            commit_s=run.stats.commit_time.sum_s,
+            flush_s=run.stats.flush_time.sum_s + sources.stores.flush_time.sum_s,
             limits=replace(
-                self._measures.load_limits, connections=limits.connections, set_connections=hub.limits.connections
+                self._measures.load_limits, connections=limits.connections, set_connections=run.limits.connections
             ),
         )
 
     def forecast_limits(self) -> ForecastLimits:
         """Return what may end the crawl before its queue is empty, or slow it down besides its hosts."""
-        hub = self._measures.sources.hub
+        run = self._measures.sources.run
         gauges = self._measures.sources.gauges
         totals = self._crawl.totals
         limits = self._crawl.frontier.limits
         pages = self._crawl.frontier.counts.pages
         tried = totals.fetches - totals.robots_fetches - totals.failed_lookups
-        max_time_s = hub.limits.max_time_s
+        max_time_s = run.limits.max_time_s
         is_slowed = gauges.bound_by is not None and gauges.bound_by.resource in SLOWING
         return ForecastLimits(
             pages_left=None if limits.max_pages is None else max(0, limits.max_pages - pages),
-            seconds_left=None if max_time_s is None else max(0.0, max_time_s - hub.active_s(self._now())),
+            seconds_left=None if max_time_s is None else max(0.0, max_time_s - run.active_s(self._now())),
             pages_per_fetch=totals.pages / tried if tried >= MIN_TRIED else 1.0,
+            requests_per_url=tried / max(1, tried - totals.retries) if tried >= MIN_TRIED else 1.0,
             max_fetches_per_s=gauges.rates["10s"].fetches or None if is_slowed else None,
         )
 
@@ -163,7 +137,8 @@ class FiguresSource:
     def read_all(self, finished: str) -> Figures:
         """Return all figures of a run that has ended, and why: a pass over the hosts in memory, and a sort."""
         measures = self._measures
-        stats = self._measures.sources.hub.stats
+        frontier = self._crawl.frontier
+        stats = self._measures.sources.run.stats
         figures = self._with_times(self.read())
         commits = sorted(stats.commit_s)
         return replace(
@@ -173,14 +148,15 @@ class FiguresSource:
             bound_by=None,
             forecast=None,
             warnings=[each for each in figures.warnings if not each.is_lasting],
-            urls_parked=self._crawl.frontier.view.parked_urls(self._now(), measures.max_wait_s),
+            urls_parked=frontier.view.parked_urls(self._now(), measures.max_wait_s),
+            urls_over_budget=figures.urls_queued if finished == "budgets" else frontier.view.over_budget_urls(),
             commit_p50_ms=_percentile_ms(commits, 0.5),
             commit_p99_ms=_percentile_ms(commits, 0.99),
         )
 
     def _with_times(self, figures: Figures) -> Figures:
         sources = self._measures.sources
-        stats = sources.hub.stats
+        stats = sources.run.stats
         stores = sources.stores
         volume = sources.workers.volume()
         flush_time = stores.flush_time if stores.flush_time.sum_s else stats.flush_time
@@ -198,24 +174,27 @@ class FiguresSource:
         """Return the current figures, without histograms and what follows from them. Cheap."""
         measures = self._measures
         sources = self._measures.sources
-        stats = sources.hub.stats
+        stats = sources.run.stats
         probe = sources.probe
         gauges = sources.gauges
         frontier = self._crawl.frontier
         now = self._now()
-        pauses = sources.hub.pauses
+        pauses = sources.run.pauses
         return Figures(
             totals=self._crawl.totals.copy(),
             out=measures.out,
-            state=sources.hub.state,
+            state=sources.run.state,
             max_pages=None if measures.is_node else frontier.limits.max_pages,
             started_at=measures.started_at,
             run_seconds=now - measures.started_at - pauses.operator_s(now),
             paused_seconds=pauses.lasting_s(now),
             pages_before=self._pages_before,
+            fetches_before=self._fetches_before,
             urls_queued=frontier.counts.queued - frontier.counts.requisites,
             requisites_queued=frontier.counts.requisites,
             urls_parked=gauges.parked_urls,
+            urls_over_budget=gauges.over_budget_urls,
+            urls_retried=gauges.retried_urls,
             in_flight=frontier.in_flight,
             hosts=self._hosts(),
             worker_cpu_seconds=stats.worker_cpu_s,

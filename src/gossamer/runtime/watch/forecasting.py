@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from math import ceil
 from time import monotonic
 
 from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.frontier.limits import FrontierLimits
-from gossamer.model.figures import ParkedHost
+from gossamer.core.frontier.workbench import HostSlot
+from gossamer.model.figures import NextRetry, ParkedHost
 from gossamer.model.records import HostRecord
 from gossamer.runtime.watch.gauges import Gauges
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
@@ -49,6 +51,66 @@ class GateLoads:
         return max(address_s, self._limits.domain_delay_s * max(self._in_domain.values(), default=0))
 
 
+class _Pass:
+    """One pass over the hosts in memory."""
+
+    def __init__(self, frontier: Frontier, limits: ForecastLimits, max_wait_s: float, now: float) -> None:
+        self._frontier = frontier
+        self._view = frontier.view
+        self._limits = limits
+        self._forecaster = Forecaster(max_wait_s)
+        self._gates = GateLoads(frontier.limits)
+        self._has_budgets = frontier.limits.has_budgets
+        self._left: dict[str, int] = {}  # pages that the budgets of domains allow, besides those of hosts before
+        self._seen = 0
+        self.now = now
+        self.parked_hosts = 0
+        self.next_parked: ParkedHost | None = None
+        self.next_retry: NextRetry | None = None
+
+    def add(self, host: HostSlot) -> None:
+        """Add a host. 1.5 µs."""
+        self._seen += host.record.queued
+        ahead = self._view.ahead(host, self.now)
+        urls = self._within_budget(host, ahead.urls) if self._has_budgets else ahead.urls
+        self._forecaster.over_budget_urls += ahead.urls - urls
+        if not urls:
+            return
+        if host.record.parked_until > self.now:
+            self.parked_hosts += 1
+            if self.next_parked is None or self.now + ahead.wait_s < self.next_parked.until:
+                self.next_parked = ParkedHost(host.name, self.now + ahead.wait_s, host.record.park_reason)
+        if ahead.retries and (first := self._view.next_retry(host)) is not None:
+            self._forecaster.retried_urls += ahead.retries
+            if self.next_retry is None or first[0] < self.next_retry.at:
+                self.next_retry = NextRetry(first[1], first[0])
+        untried = max(0, urls - ahead.retries)
+        more = ahead.more_requests + untried * (self._limits.requests_per_url - 1.0)
+        self._forecaster.add(host.name, urls, ahead.interval_s, ahead.wait_s, more_requests=more, last_s=ahead.last_s)
+        if self._gates.have_delay:
+            self._gates.add(host.record, urls)
+
+    def _within_budget(self, host: HostSlot, urls: int) -> int:
+        """Return how many of a host's URLs will be fetched, if as many of them are pages as of those before."""
+        pages_per_url = max(0.01, min(1.0, self._limits.pages_per_fetch * self._limits.requests_per_url))
+        own = self._view.budget_left(host)
+        if own is not None:
+            urls = min(urls, ceil(own / pages_per_url))
+        of_domain = self._view.domain_budget_left(host)
+        if of_domain is not None:
+            left = self._left.setdefault(host.domain.name, ceil(of_domain / pages_per_url))
+            urls = min(urls, left)
+            self._left[host.domain.name] = left - urls
+        return urls
+
+    def end(self) -> Forecaster:
+        """Return the forecaster, with what concerns no single host."""
+        forecaster = self._forecaster
+        forecaster.min_s = self._gates.min_s()
+        forecaster.unknown_urls = max(0, self._frontier.counts.queued - self._seen)
+        return forecaster
+
+
 class Forecasting:
     """Brings the forecast up to date while a crawl runs."""
 
@@ -76,35 +138,24 @@ class Forecasting:
 
     async def look(self) -> int:
         """Make one pass; return over how many hosts."""
-        view = self._frontier.view
-        forecaster = Forecaster(self._max_wait_s())
-        now = self._now()
+        limits = self._limits()
+        looked = _Pass(self._frontier, limits, self._max_wait_s(), self._now())
+        hosts = self._frontier.view.hosts()
         begun = monotonic()
-        parked = 0
-        seen = 0
-        first: ParkedHost | None = None
-        hosts = view.hosts()
-        gates = GateLoads(self._frontier.limits)
         for number, host in enumerate(hosts):
             if number % _HOSTS_PER_LOOK == 0 and monotonic() - begun > SLICE_S:
                 await asyncio.sleep(0)
                 begun = monotonic()
-            seen += host.record.queued
-            urls, interval_s, wait_s = view.ahead(host, now)
-            if urls:
-                if host.record.parked_until > now:
-                    parked += 1
-                    if first is None or now + wait_s < first.until:
-                        first = ParkedHost(host.name, now + wait_s, host.record.park_reason)
-                forecaster.add(host.name, urls, interval_s, wait_s)
-                if gates.have_delay:
-                    gates.add(host.record, urls)
-        forecaster.min_s = gates.min_s()
-        forecaster.unknown_urls = max(0, self._frontier.counts.queued - seen)
-        self._gauges.parked_hosts = parked
-        self._gauges.parked_urls = forecaster.parked_urls
-        self._gauges.next_parked = first
-        self._last = forecaster, self._limits(), now
+            looked.add(host)
+        gauges = self._gauges
+        forecaster = looked.end()
+        gauges.parked_hosts = looked.parked_hosts
+        gauges.parked_urls = forecaster.parked_urls
+        gauges.retried_urls = forecaster.retried_urls
+        gauges.over_budget_urls = forecaster.over_budget_urls
+        gauges.next_parked = looked.next_parked
+        gauges.next_retry = looked.next_retry
+        self._last = forecaster, limits, looked.now
         self.age()
         return len(hosts)
 

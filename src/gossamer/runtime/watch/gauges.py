@@ -12,7 +12,7 @@ from collections import Counter, deque
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gossamer.model.figures import BoundBy, Figures, Forecast, ParkedHost, Rate, RunState
+from gossamer.model.figures import BoundBy, Figures, Forecast, NextRetry, ParkedHost, RunState, Throughput
 from gossamer.runtime.watch.machine import Machine
 from gossamer.telemetry.bound_by import Load, bound_by
 
@@ -35,18 +35,16 @@ class Moment(Struct, frozen=True):
 
     @classmethod
     def of(cls, figures: Figures, machine: Machine) -> Moment:
-        """Return the counts of a crawl."""
         totals = figures.totals
         counts = totals.pages, totals.fetches, totals.errors, totals.bytes
         return cls(figures.run_seconds, *counts, machine.hub_cpu_s, machine.worker_cpu_s)
 
-    def rate_since(self, earlier: Moment) -> Rate:
-        """Return what was done per second since an earlier moment."""
+    def rate_since(self, earlier: Moment) -> Throughput:
         seconds = self.at_s - earlier.at_s
         if seconds <= 0:
-            return Rate()
+            return Throughput()
         differences = (getattr(self, name) - getattr(earlier, name) for name in ("pages", "fetches", "errors", "bytes"))
-        return Rate(*(max(0, difference) / seconds for difference in differences))  # pages can become fewer
+        return Throughput(*(max(0, difference) / seconds for difference in differences))  # pages can become fewer
 
     def core_share_since(self, earlier: Moment) -> dict[str, float]:
         """Return the share of a core that the hub and the busiest worker used since an earlier moment."""
@@ -60,20 +58,20 @@ class Moment(Struct, frozen=True):
 
 
 class Gauges:
-    """The gauges of one run."""
-
     def __init__(self) -> None:
         self._first: Moment | None = None
         self._moments: deque[Moment] = deque()  # of the last minute, oldest first
         self._wall_ahead_s: float | None = None
         self.machine = Machine(0, 0, 0)
-        self.rates: dict[str, Rate] = {}
+        self.rates: dict[str, Throughput] = {}
         self.core_share: dict[str, float] = {}
         self.clock_jumps = 0
         self.jump_s = 0.0  # the last one
         self.bound_by: BoundBy | None = None
         self.forecast: Forecast | None = None
         self.parked_hosts = self.parked_urls = 0  # when the forecast was made
+        self.retried_urls = self.over_budget_urls = 0  # then
+        self.next_retry: NextRetry | None = None  # then
         self.next_parked: ParkedHost | None = None  # the parked host that may be contacted first, then
         self._loads: deque[Load] = deque()  # of the last 10 s, oldest first
 

@@ -28,7 +28,6 @@ class Heartbeat:
         self._on_beat = on_beat
 
     def emit(self) -> None:
-        """Emit the current figures."""
         figures = self._figures.read()
         self._emitter.heartbeat(figures, self._now())
         if self._on_beat is not None:

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 
 class Machine(Struct, frozen=True):
-    """What a crawl uses and has left."""
-
     open_files: int
     max_files: int
     free_bytes: int

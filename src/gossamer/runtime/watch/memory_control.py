@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from gossamer.engine.crawl import Crawl
-from gossamer.runtime.hub.control import CommitSoon, SetMemoryWindow, Submit
+from gossamer.model.commands import CommitSoon, SetMemoryWindow, Submit
 from gossamer.runtime.watch import vitals
 from gossamer.settings.budget import shown
 
@@ -62,7 +62,6 @@ class Window:
         return int(self._size)
 
     def set_free(self, size: float) -> None:
-        """Set the amount of unused memory."""
         self._free_bytes = size
         self._size = min(self._size, self._room())
 
@@ -79,7 +78,6 @@ class Window:
         self._size = min(self._size + more, self._room())
 
     def halve(self) -> None:
-        """Allow half as many requests."""
         self._was_short = True
         self._size = max(self._min_size, self._size / 2)
 
@@ -89,8 +87,6 @@ class Window:
 
 
 class MemoryGuard:
-    """Enforces one ceiling."""
-
     def __init__(
         self, ceiling: int, window: Window, *, relieve: Callable[[], None], shrink: Callable[[], None]
     ) -> None:
@@ -130,7 +126,7 @@ class MemoryGuard:
 
 
 class CachedLedger(Protocol):
-    """The part of a ledger that concerns memory."""
+    """The part of a ledger that memory control uses."""
 
     def pending_count(self) -> int:
         """Return how many changes wait for the next commit."""
@@ -158,8 +154,6 @@ class MemoryLimits(Struct, frozen=True):
 
 
 class MemoryControl:
-    """Reacts to the memory in use."""
-
     def __init__(
         self,
         limits: MemoryLimits,

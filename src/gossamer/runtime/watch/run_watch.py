@@ -15,8 +15,6 @@ LOOK_S = 1.0
 
 
 class RunWatch:
-    """The watch of one run."""
-
     def __init__(
         self,
         figures: FiguresSource,

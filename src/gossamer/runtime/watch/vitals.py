@@ -92,13 +92,11 @@ class CoreWait:
             self._file = None
 
     def seconds(self) -> float:
-        """Return the wait so far."""
         if self._file is None:
             return 0.0
         return int(os.pread(self._file, 64, 0).split()[1]) / 1e9  # ns on a core, ns waited for one, time slices
 
     def close(self) -> None:
-        """Release the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -210,7 +208,6 @@ class StallProbe:
         return _p99_ms(self._waited_s)
 
     def stop(self) -> None:
-        """Stop measuring."""
         if self._handle is not None:
             self._handle.cancel()
         self._core_wait.close()

@@ -21,8 +21,6 @@ MAX_RECENT = 20
 
 
 class WarningLog:
-    """The warnings of one run."""
-
     def __init__(
         self,
         emitter: EventEmitter,

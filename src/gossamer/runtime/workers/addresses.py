@@ -55,7 +55,6 @@ class AddressFinder:
         self._now = now
 
     def find(self, host: str, on_answer: OnAnswer) -> None:
-        """Call `on_answer` once with the host and its answer: immediately if cached, otherwise later from the loop."""
         known = self._resolver.cached(host)
         if known is None and self._access is not None:
             known = unasked(self._access, host, self._now())

@@ -16,7 +16,7 @@ from gossamer.core.url.href_memo import MEMO_HREFS, HrefMemo
 from gossamer.fetch.freshness import fresh_s
 from gossamer.fetch.retry_after import retry_after_s
 from gossamer.model.exchanges import Exchange
-from gossamer.model.records import Order, OrderKind, Outcome, Result
+from gossamer.model.records import FetchKind, FetchTask, Outcome, Result
 from gossamer.parse.dispatch import declared_type
 from gossamer.parse.types.directives import ROBOTS_TOKEN
 from gossamer.runtime.watch.crash import describe
@@ -26,14 +26,12 @@ from gossamer.runtime.workers.page import read_page, read_requisite, read_sitema
 _OK = Outcome.OK
 _OTHER_SUCCESS = Outcome.OTHER_SUCCESS
 _REDIRECT = Outcome.REDIRECT
-_PAGE = OrderKind.PAGE
+_PAGE = FetchKind.PAGE
 # Answers to HEAD that say little: some servers know no HEAD, and some frameworks have no route for it.
 HEAD_REFUSALS = frozenset({400, 403, 404, 405, 406, 501})
 
 
 class WorkerRules(Struct, frozen=True):
-    """The settings that a worker needs."""
-
     number: int = 0
     parses_pdf: bool = True
     parses_pdf_deep: bool = False
@@ -50,16 +48,16 @@ class WorkerRules(Struct, frozen=True):
     max_requisites: int = 0  # of one page, to be fetched; 0: they are not looked for
 
 
-def is_head(order: Order) -> bool:
+def is_head(task: FetchTask) -> bool:
     """Return whether a URL that is only checked is asked for by HEAD: the first time, since some servers refuse it."""
-    return order.kind is OrderKind.PAGE and not order.attempt
+    return task.kind is FetchKind.PAGE and not task.attempt
 
 
-def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
+def read_answer(task: FetchTask, exchange: Exchange, rules: WorkerRules, memo: HrefMemo | None = None) -> Result:
     """Return the result of an answer, without links that are decided according to the memo. CPU only: thread-safe."""
     named = exchange.named
     result = Result(
-        order.id,
+        task.id,
         exchange.outcome,
         status=exchange.status,
         error=exchange.error,
@@ -79,55 +77,53 @@ def read_answer(order: Order, exchange: Exchange, rules: WorkerRules, memo: Href
         result.fresh_s = fresh_s(named, exchange.finished_at)
     if exchange.outcome is _REDIRECT:
         _read_redirect(exchange, result)
-    elif rules.checks_only and order.kind is OrderKind.PAGE:
-        _read_check(order, exchange, result)
+    elif rules.checks_only and task.kind is FetchKind.PAGE:
+        _read_check(task, exchange, result)
     elif exchange.outcome is _OK or exchange.outcome is _OTHER_SUCCESS:
-        if order.kind is _PAGE:
-            read_page(order, exchange, result, rules, memo)
+        if task.kind is _PAGE:
+            read_page(task, exchange, result, rules, memo)
             if exchange.outcome is _OTHER_SUCCESS:
                 result.content_hash = result.signature = b""  # it is no page: nothing is a copy of it
         else:
             result.outcome = _OK  # RFC 9309 2.3.1.1: every 2xx is a robots.txt
-            _read_other(order, exchange, result, rules)
+            _read_other(task, exchange, result, rules)
     return result
 
 
-def _read_other(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
-    """Read what is no page."""
-    if order.kind is OrderKind.ROBOTS:
+def _read_other(task: FetchTask, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+    if task.kind is FetchKind.ROBOTS:
         result.robots = exchange.content[:MAX_ROBOTS_BYTES]
         read_validators(exchange.named, result)
-    elif order.kind is OrderKind.SITEMAP:
-        read_sitemap(order, exchange, result, rules)
+    elif task.kind is FetchKind.SITEMAP:
+        read_sitemap(task, exchange, result, rules)
     else:
-        read_requisite(order, exchange, result, rules)
+        read_requisite(task, exchange, result, rules)
 
 
-def _read_check(order: Order, exchange: Exchange, result: Result) -> None:
+def _read_check(task: FetchTask, exchange: Exchange, result: Result) -> None:
     """Record the answer to a URL that is only checked: a link is called broken by a GET, never by HEAD alone."""
     result.content_type = declared_type(exchange).essence
-    if is_head(order) and exchange.status in HEAD_REFUSALS:
+    if is_head(task) and exchange.status in HEAD_REFUSALS:
         result.outcome = Outcome.HEAD_REFUSED
 
 
-def crashed_result(order: Order, exchange: Exchange, error: Exception) -> Result:
+def crashed_result(task: FetchTask, exchange: Exchange, error: Exception) -> Result:
     """Return the result of an answer on which our code raised: the request, and nothing of the answer's content."""
     known = replace(exchange, outcome=Outcome.INTERNAL_ERROR, error=describe(error), status=0, headers=[])
-    return read_answer(order, known, WorkerRules())
+    return read_answer(task, known, WorkerRules())
 
 
-def add_stored_links(result: Result, order: Order, stored: Exchange | None, rules: WorkerRules) -> None:
-    """Add the links of the stored copy to the result of a 304."""
-    if order.kind is OrderKind.ROBOTS or not order.needs_links:
+def add_stored_links(result: Result, task: FetchTask, stored: Exchange | None, rules: WorkerRules) -> None:
+    if task.kind is FetchKind.ROBOTS or not task.needs_links:
         return
     if stored is None:
         result.error = "unchanged, but the stored copy cannot be read: its links are unknown"
         return
-    known = read_answer(order, stored, rules)
+    known = read_answer(task, stored, rules)
     result.links = known.links
     result.links_found = known.links_found
     result.lastmods = known.lastmods
-    if order.kind is OrderKind.SITEMAP:
+    if task.kind is FetchKind.SITEMAP:
         result.content_type = known.content_type
 
 

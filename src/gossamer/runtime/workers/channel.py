@@ -1,7 +1,7 @@
-"""How orders reach a worker and results return: by calls, or over a socket to another process.
+"""How tasks reach a worker and results return: by calls, or over a socket to another process.
 
 Both channels have one interface. If a worker dies, its channel calls `on_lost` once; the hub
-returns its outstanding orders to the queue. A worker that does not end within
+returns its outstanding tasks to the queue. A worker that does not end within
 `CLOSE_LIMIT_S` when it is closed is killed, and so is one that does not confirm within
 `SYNC_LIMIT_S` that its archive is durable: it is stopped or hangs, and commits wait for it.
 
@@ -24,7 +24,7 @@ from gossamer.backends.local.damage import WORKER_STATUS
 from gossamer.foundation import failpoints
 from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError, DiskFullError, GossamerError, as_our_error
 from gossamer.model.exchanges import Volume
-from gossamer.model.records import Order
+from gossamer.model.records import FetchTask
 from gossamer.runtime.workers import messages
 from gossamer.runtime.workers.factory import FirstCopy, WorkerConfig, open_worker
 from gossamer.runtime.workers.marks import SharedMarks
@@ -53,11 +53,11 @@ class Channel(Protocol):
         """Start the worker."""
         ...
 
-    def start(self, orders: Sequence[Order]) -> None:
-        """Send orders to the worker."""
+    def start(self, tasks: Sequence[FetchTask]) -> None:
+        """Send tasks to the worker."""
         ...
 
-    def mark_links_final(self, order_id: int) -> None:
+    def mark_links_final(self, task_id: int) -> None:
         """Inform the worker that none of a page's links need to be sent again."""
         ...
 
@@ -66,14 +66,14 @@ class Channel(Protocol):
         ...
 
     def reading(self) -> list[int]:
-        """Return the orders whose answers the worker is reading, or was reading when it died."""
+        """Return the tasks whose answers the worker is reading, or was reading when it died."""
         ...
 
     def kill(self, cause: str) -> None:
         """End a worker that does not do its work; `on_lost` follows. No effect on one in the hub's own process."""
         ...
 
-    async def close(self) -> messages.Report | None:
+    async def close(self) -> messages.WorkerReport | None:
         """Finish the worker's files and end it; raise if they cannot be finished."""
         ...
 
@@ -92,25 +92,26 @@ class LocalChannel:
 
     @property
     def is_running(self) -> bool:
-        """Whether the worker was started."""
         return self._worker is not None
 
     async def open(self) -> None:
-        """Start the worker."""
         self._worker = await self._stack.enter_async_context(
             open_worker(self._config, self._first_copy, self._listener)
         )
 
-    def start(self, orders: Sequence[Order]) -> None:
-        """Send orders to the worker."""
+    def start(self, tasks: Sequence[FetchTask]) -> None:
         assert self._worker is not None
-        for order in orders:
-            self._worker.start(order)
+        for task in tasks:
+            self._worker.start(task)
 
-    def mark_links_final(self, order_id: int) -> None:
-        """Inform the worker that none of a page's links need to be sent again."""
+    def open_address(self, address: str) -> None:
+        """Allow requests to one more address."""
+        if self._worker is not None:
+            self._worker.open_address(address)
+
+    def mark_links_final(self, task_id: int) -> None:
         assert self._worker is not None
-        self._worker.mark_links_final(order_id)
+        self._worker.mark_links_final(task_id)
 
     async def sync(self) -> None:
         """Return when everything archived so far is durable."""
@@ -132,15 +133,12 @@ class LocalChannel:
     def kill(self, cause: str) -> None:
         """Do nothing: this process is the hub's too."""
 
-    async def close(self) -> messages.Report | None:
-        """Finish the worker's files."""
+    async def close(self) -> messages.WorkerReport | None:
         await self._stack.aclose()
         return None
 
 
 class ProcessChannel(asyncio.Protocol):
-    """A worker in a separate process."""
-
     def __init__(self, config: WorkerConfig, ledger: str, listener: HubListener, *, is_replacement: bool) -> None:
         self.number = config.rules.number
         self._config = config
@@ -152,9 +150,9 @@ class ProcessChannel(asyncio.Protocol):
         self._process: asyncio.subprocess.Process | None = None
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self._sync_number = 0
-        self._report: messages.Report | None = None
+        self._report: messages.WorkerReport | None = None
         self._failure: GossamerError | None = None
-        self._decided: list[int] = []  # orders whose links need not be sent again; passed on with the next orders
+        self._decided: list[int] = []  # tasks whose links need not be sent again; passed on with the next tasks
         self._is_closing = False
         self._killed_because = ""
         self._ending: asyncio.Task[None] | None = None
@@ -212,7 +210,6 @@ class ProcessChannel(asyncio.Protocol):
         self._send(messages.Begin(self._config, self._ledger))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]
 
@@ -265,8 +262,8 @@ class ProcessChannel(asyncio.Protocol):
             case messages.Results(results):
                 for result in results:
                     self._listener.on_result(result)
-            case messages.Sent(order_id, at):
-                self._listener.on_sent(order_id, at)
+            case messages.Sent(task_id, at):
+                self._listener.on_sent(task_id, at)
             case messages.Synced(number, volume, stall_s):
                 self._volume, self._stall_s = volume, max(self._stall_s, stall_s)
                 waiting = self._syncs.pop(number, None)
@@ -276,7 +273,7 @@ class ProcessChannel(asyncio.Protocol):
                 self._fail(DiskFullError(text) if error == "DiskFullError" else GossamerError(text))
             case messages.Crashed(crash):
                 self._listener.on_crash(crash)
-            case messages.Report():
+            case messages.WorkerReport():
                 self._report = message
             case _:
                 raise GossamerError(f"worker {self.number}: unexpected message {type(message).__name__}")
@@ -295,15 +292,18 @@ class ProcessChannel(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(messages.frame(message))
 
-    def start(self, orders: Sequence[Order]) -> None:
-        """Send orders to the worker."""
+    def start(self, tasks: Sequence[FetchTask]) -> None:
         decided = self._decided
         self._decided = []
-        self._send(messages.Orders(list(orders), decided))
+        self._send(messages.FetchTasks(list(tasks), decided))
 
-    def mark_links_final(self, order_id: int) -> None:
-        """Inform the worker, with its next orders, that none of a page's links need to be sent again."""
-        self._decided.append(order_id)
+    def open_address(self, address: str) -> None:
+        """Allow requests to one more address, before the next tasks."""
+        self._send(messages.OpenAddress(address))
+
+    def mark_links_final(self, task_id: int) -> None:
+        """Inform the worker, with its next tasks, that none of a page's links need to be sent again."""
+        self._decided.append(task_id)
 
     async def sync(self) -> None:
         """Return when everything archived so far is durable (or the worker is gone); raise if it cannot be."""
@@ -324,7 +324,7 @@ class ProcessChannel(asyncio.Protocol):
         await waiting
 
     def reading(self) -> list[int]:
-        """Return the orders whose answers the process is reading, or was reading when it died."""
+        """Return the tasks whose answers the process is reading, or was reading when it died."""
         return self._marks.read() if self._marks is not None else []
 
     def kill(self, cause: str) -> None:
@@ -334,8 +334,7 @@ class ProcessChannel(asyncio.Protocol):
             with suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def close(self) -> messages.Report | None:
-        """Finish the worker's files and end it; raise if they cannot be finished."""
+    async def close(self) -> messages.WorkerReport | None:
         if self._ending is not None:
             await self._ending
             return self._report  # it is gone, and the hub has read back what it left

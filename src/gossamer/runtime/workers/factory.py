@@ -33,8 +33,6 @@ FirstCopy = Callable[[bytes], ContentRecord | None]
 
 
 class WorkerConfig(Struct, frozen=True):
-    """Everything that a worker is built from."""
-
     rules: WorkerRules
     limits: FetchLimits
     identity: Identity

@@ -1,6 +1,6 @@
 """Which answers was a worker process reading when it died?
 
-Five numbers in memory that the hub shares with each worker process: the order whose answer is being decoded, read or
+Five numbers in memory that the hub shares with each worker process: the task whose answer is being decoded, read or
 stored in the event loop, the one that is being read in the thread for big bodies, the one that is being decoded in a
 thread, the PDF that is being read deeply, and the one that is stored in a thread; 0: none. A worker sets them with a
 store to memory, so they are right after any death, also if a crash in native code or the kernel ended the process. The
@@ -40,7 +40,7 @@ class SharedMarks:
         os.close(self.fd)
 
     def read(self) -> list[int]:
-        """Return the orders whose answers are being read."""
+        """Return the tasks whose answers are being read."""
         numbers = array(_TYPECODE, self._memory[:])
         return [number for number in dict.fromkeys(numbers) if number]
 

@@ -1,6 +1,6 @@
 """Messages between hub and worker processes: length-prefixed MessagePack frames.
 
-A frame is four bytes of length (big-endian) and one message. Orders and results are sent
+A frame is four bytes of length (big-endian) and one message. Tasks and results are sent
 in lists, so that a burst costs one frame, not one per page.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.model.exchanges import Volume
-from gossamer.model.records import Order, Result
+from gossamer.model.records import FetchTask, Result
 from gossamer.runtime.watch.crash import Crash
 from gossamer.runtime.workers.factory import WorkerConfig
 
@@ -26,11 +26,17 @@ class Begin(Struct, tag=True):
     ledger: str
 
 
-class Orders(Struct, tag=True):
-    """Carry out these orders; the links of these earlier ones need not be sent again."""
+class FetchTasks(Struct, tag=True):
+    """Carry out these tasks; the links of these earlier ones need not be sent again."""
 
-    orders: list[Order]
+    tasks: list[FetchTask]
     decided: list[int] = []
+
+
+class OpenAddress(Struct, tag=True):
+    """Allow requests to one more address, which the operator named."""
+
+    address: str
 
 
 class Sync(Struct, tag=True):
@@ -44,15 +50,13 @@ class Close(Struct, tag=True):
 
 
 class Results(Struct, tag=True):
-    """These orders have ended."""
+    """These tasks have ended."""
 
     results: list[Result]
 
 
 class Sent(Struct, tag=True):
-    """A request was sent."""
-
-    order_id: int
+    task_id: int
     at: float
 
 
@@ -77,7 +81,7 @@ class Crashed(Struct, tag=True):
     crash: Crash
 
 
-class Report(Struct, tag=True):
+class WorkerReport(Struct, tag=True):
     """The last message of a worker."""
 
     cpu_seconds: float
@@ -86,7 +90,9 @@ class Report(Struct, tag=True):
     core_wait_p99_ms: float
 
 
-Message: TypeAlias = Begin | Orders | Sync | Close | Results | Sent | Synced | Failed | Crashed | Report
+Message: TypeAlias = (
+    Begin | FetchTasks | OpenAddress | Sync | Close | Results | Sent | Synced | Failed | Crashed | WorkerReport
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -97,14 +103,11 @@ def _decoder() -> msgspec.msgpack.Decoder[Message]:
 
 
 def frame(message: Message) -> bytes:
-    """Return a message as a frame."""
     body = _encode(message)
     return len(body).to_bytes(4, "big") + body
 
 
 class FrameReader:
-    """Splits a stream of bytes into messages."""
-
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._decode = _decoder().decode

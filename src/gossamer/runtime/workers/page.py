@@ -21,7 +21,7 @@ from gossamer.core.url.href_memo import HrefMemo
 from gossamer.foundation import failpoints
 from gossamer.foundation.expressions import expression
 from gossamer.model.exchanges import Document, Exchange
-from gossamer.model.records import SITEMAP_INDEX, Order, Outcome, Result, UrlId
+from gossamer.model.records import SITEMAP_INDEX, FetchTask, Outcome, Result, UrlId
 from gossamer.parse.dispatch import declared_type, parse_exchange
 from gossamer.parse.feeds.feed_type import FEED_TYPES, feed_type
 from gossamer.parse.html.hrefs import ALWAYS_EXAMINED, max_examined
@@ -45,7 +45,7 @@ _MINHASH = NearDup.MINHASH
 _ETAG = expression(r'(?:W/)?"[ !#-~]*"')
 
 
-def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+def read_sitemap(task: FetchTask, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
     """Read the entries of a sitemap, or of a feed that serves as one."""
     from gossamer.parse.feeds.sitemap import MAX_ENTRIES
 
@@ -57,12 +57,12 @@ def read_sitemap(order: Order, exchange: Exchange, result: Result, rules: Worker
         from gossamer.core.revisit.text_change import sketch_of_entries
 
         result.sketch = sketch_of_entries(f"{entry.loc} {entry.lastmod}" for entry in entries)
-    entries = entries[: max_examined(order.url, MAX_ENTRIES)]
+    entries = entries[: max_examined(task.url, MAX_ENTRIES)]
     if len(entries) < result.links_found:
         result.error = result.error or _only(len(entries), result.links_found, "entries")
-    result.links = links_from(order.url, [entry.loc for entry in entries]) if order.needs_links else []
+    result.links = links_from(task.url, [entry.loc for entry in entries]) if task.needs_links else []
     if result.links:
-        result.lastmods = _lastmods(order.url, ((entry.loc, entry.lastmod) for entry in entries if entry.lastmod))
+        result.lastmods = _lastmods(task.url, ((entry.loc, entry.lastmod) for entry in entries if entry.lastmod))
 
 
 def _sitemap_entries(exchange: Exchange, result: Result) -> list[SitemapUrl]:
@@ -98,7 +98,7 @@ def _lastmods(base: str, dated: Iterable[tuple[str, str]]) -> dict[UrlId, str]:
     return {link.id: lastmod for href, lastmod in dated for link in links_from(base, [href])}
 
 
-def read_requisite(order: Order, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
+def read_requisite(task: FetchTask, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
     """Read what a page needs: its type, and of a stylesheet what it names."""
     declared = declared_type(exchange)
     result.content_type = declared.essence
@@ -107,7 +107,7 @@ def read_requisite(order: Order, exchange: Exchange, result: Result, rules: Work
     elif declared.essence == "text/css" and rules.max_requisites:
         from gossamer.parse.html.requisites import needs_of_css
 
-        result.requisites = needs_of_css(exchange.content, declared.charset, order.url, rules.max_requisites)
+        result.requisites = needs_of_css(exchange.content, declared.charset, task.url, rules.max_requisites)
 
 
 def _read_requisites(document: Document, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
@@ -124,9 +124,9 @@ def _read_requisites(document: Document, exchange: Exchange, result: Result, rul
     result.requisites = needs_of_page(page, rules.max_requisites)
 
 
-def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
+def read_page(task: FetchTask, exchange: Exchange, result: Result, rules: WorkerRules, memo: HrefMemo | None) -> None:
     """Read a page, without the links that are decided according to the memo."""
-    failpoints.reach("in_parse", order.url)
+    failpoints.reach("in_parse", task.url)
     document = _document_of(exchange, rules)
     result.content_type = document.content_type
     if document.content_type == PDF and PDF not in rules.accepts:
@@ -145,14 +145,14 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
         digest = (exchange.body_sha1 if is_body else b"") or sha1(exchange.content)
         result.content_hash = digest[:16]
     result.links_found = len(document.hrefs)
-    if order.needs_links and document.hrefs:
-        _read_links(order, document, result, memo)
+    if task.needs_links and document.hrefs:
+        _read_links(task, document, result, memo)
         if rules.reads_anchors:
             _read_anchors(document, exchange, result)
     result.nofollow_links = document.nofollow_links
-    _read_fingerprints(document, order, result, rules)
+    _read_fingerprints(document, task, result, rules)
     if document.dates:
-        result.lastmods = _lastmods(order.url, document.dates.items())
+        result.lastmods = _lastmods(task.url, document.dates.items())
     if rules.sketches:
         _read_sketch(document, result)
     if document.content_type in _JUDGED_TYPES:
@@ -161,12 +161,12 @@ def read_page(order: Order, exchange: Exchange, result: Result, rules: WorkerRul
         result.preview = first_words(document.visible)
 
 
-def _read_fingerprints(document: Document, order: Order, result: Result, rules: WorkerRules) -> None:
+def _read_fingerprints(document: Document, task: FetchTask, result: Result, rules: WorkerRules) -> None:
     """Record what a page's text is compared by."""
-    result.text_hash = text_fingerprint(document.visible, order.url)
+    result.text_hash = text_fingerprint(document.visible, task.url)
     if not result.text_hash:
-        result.short_text = short_fingerprint(document.visible, order.url)
-    result.numbers = number_fingerprint(document.visible, order.url)
+        result.short_text = short_fingerprint(document.visible, task.url)
+    result.numbers = number_fingerprint(document.visible, task.url)
     result.signature = signature_of(document.visible, rules.near_dup)
     if rules.near_dup is not _MINHASH and document.visible:
         result.exact_text = xxh3_64_digest(document.visible)
@@ -181,7 +181,7 @@ def first_words(visible: bytes) -> str:
 
 
 def _read_for_people(document: Document, exchange: Exchange, result: Result, rules: WorkerRules) -> None:
-    """Record what only concerns pages that browsers show."""
+    """Record what only pages that browsers show have."""
     if rules.judges_spam and document.visible:
         _read_spam(document, exchange.url, result)
     if rules.max_requisites and result.outcome is Outcome.OK:
@@ -237,7 +237,6 @@ def _read_sketch(document: Document, result: Result) -> None:
 
 
 def _read_spam(document: Document, url: str, result: Result) -> None:
-    """Record what speaks for spam in a page."""
     found = judge_page(document, url)
     result.template = found.template
     result.is_prose = found.is_prose
@@ -246,15 +245,14 @@ def _read_spam(document: Document, url: str, result: Result) -> None:
         result.spam_reason = "; ".join(signal.reason for signal in found.signals)
 
 
-def _read_links(order: Order, document: Document, result: Result, memo: HrefMemo | None) -> None:
-    """Resolve the hrefs of a page."""
-    base = _base_of(document, order.url)
+def _read_links(task: FetchTask, document: Document, result: Result, memo: HrefMemo | None) -> None:
+    base = _base_of(document, task.url)
     hrefs = document.hrefs
     if len(hrefs) > ALWAYS_EXAMINED:
         hrefs = hrefs[: max_examined(base)]
         if len(hrefs) < result.links_found:
             result.error = result.error or _only(len(hrefs), result.links_found, "links")
-    result.links = links_from(base, hrefs if memo is None else memo.fresh(order.id, base, hrefs, order.seed))
+    result.links = links_from(base, hrefs if memo is None else memo.fresh(task.id, base, hrefs, task.seed))
 
 
 def _only(examined: int, found: int, what: str) -> str:

@@ -1,8 +1,8 @@
 """A worker in its own process: `python -m gossamer.runtime.workers.process SOCKET MARKS`, two file descriptors.
 
-Reads orders from the socket inherited from the hub, and sends results in batches: a frame
+Reads tasks from the socket inherited from the hub, and sends results in batches: a frame
 costs the hub as much as two pages do. A result waits up to `FLUSH_S` for others, unless no
-other order is in progress. The process ends when the hub closes the channel or is gone.
+other task is in progress. The process ends when the hub closes the channel or is gone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gossamer.fetch.limits import raise_file_limit
 from gossamer.foundation import failpoints
 from gossamer.foundation.collector import make_full_collections_rare
 from gossamer.model.errors import GossamerError, as_our_error
-from gossamer.model.records import ContentRecord, Order, Outcome, Result
+from gossamer.model.records import ContentRecord, FetchTask, Outcome, Result
 from gossamer.ports import Contents
 from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.crash import Crash, crash_of, describe
@@ -46,19 +46,18 @@ class CopyFinder:
         self._ledger = ledger
         self._max_recent = max_recent
         self._recent: dict[bytes, ContentRecord] = {}
-        self._urls: dict[int, str] = {}  # of the orders in progress
+        self._urls: dict[int, str] = {}  # of the tasks in progress
 
     def __call__(self, content_hash: bytes) -> ContentRecord | None:
         """Return the first page known to have this content."""
         return self._recent.get(content_hash) or self._ledger.first_with_content(content_hash)
 
-    def expect(self, order: Order) -> None:
-        """Store the URL of an order until its result is recorded."""
-        self._urls[order.id] = order.url
+    def expect(self, task: FetchTask) -> None:
+        """Store the URL of a task until its result is recorded."""
+        self._urls[task.id] = task.url
 
     def record(self, result: Result) -> None:
-        """Record a page that was just stored."""
-        url = self._urls.pop(result.order_id, "")
+        url = self._urls.pop(result.task_id, "")
         if not result.content_hash or not result.payload_digest or result.content_hash in self._recent:
             return
         if len(self._recent) >= self._max_recent:
@@ -69,8 +68,6 @@ class CopyFinder:
 
 
 class WorkerEnd:
-    """The worker's end of the channel."""
-
     def __init__(self, sock: socket.socket, marks: Marks) -> None:
         self._sock = sock
         self._marks = marks
@@ -99,7 +96,7 @@ class WorkerEnd:
             self._writer.close()
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An exception that belongs to no page: orders that it leaves without a result are ended by the hub."""
+        """An exception that belongs to no page: tasks that it leaves without a result are ended by the hub."""
         error = context.get("exception")
         if isinstance(error, Exception):
             self.on_crash(crash_of("", error))
@@ -114,7 +111,7 @@ class WorkerEnd:
         probe = self._probe
         probe.start()
         ledger = LocalLedger(Path(begin.ledger), is_readonly=True)
-        ledger.open()
+        ledger.open()  # which has the key of ids
         self._finder = CopyFinder(ledger, begin.config.copies)
         async with open_worker(begin.config, self._finder, self, self._marks) as worker:
             async for message in inbox:
@@ -127,19 +124,21 @@ class WorkerEnd:
         self._flush()
         probe.measure_memory()
         stalls_ms = probe.stall_p99_ms(), probe.stall_max_ms(), probe.core_wait_p99_ms()
-        self._send(messages.Report(vitals.cpu_seconds(), *stalls_ms))
+        self._send(messages.WorkerReport(vitals.cpu_seconds(), *stalls_ms))
         ledger.close()
 
     async def _handle(self, message: messages.Message, worker: Worker) -> None:
         match message:
-            case messages.Orders(orders, decided):
-                for order_id in decided:
-                    worker.mark_links_final(order_id)
-                for order in orders:
+            case messages.FetchTasks(tasks, decided):
+                for task_id in decided:
+                    worker.mark_links_final(task_id)
+                for task in tasks:
                     if self._finder is not None:
-                        self._finder.expect(order)
-                    worker.start(order)
-                self._under_way += len(orders)
+                        self._finder.expect(task)
+                    worker.start(task)
+                self._under_way += len(tasks)
+            case messages.OpenAddress(address):
+                worker.open_address(address)
             case messages.Sync(number):
                 await self._sync(number, worker)
             case _:
@@ -171,9 +170,8 @@ class WorkerEnd:
         elif self._flush_timer is None:
             self._flush_timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
-    def on_sent(self, order_id: int, sent_at: float) -> None:
-        """Report a sent request immediately."""
-        self._send(messages.Sent(order_id, sent_at))
+    def on_sent(self, task_id: int, sent_at: float) -> None:
+        self._send(messages.Sent(task_id, sent_at))
 
     def on_failure(self, error: GossamerError) -> None:
         """Report that the archive cannot be written, synced or finished."""
@@ -201,8 +199,8 @@ class WorkerEnd:
         try:
             self._send(messages.Results([result]))
         except Exception as error:
-            self.on_crash(crash_of(f"order {result.order_id}", error))
-            crashed = Result(result.order_id, Outcome.INTERNAL_ERROR, error=describe(error), worker=result.worker)
+            self.on_crash(crash_of(f"task {result.task_id}", error))
+            crashed = Result(result.task_id, Outcome.INTERNAL_ERROR, error=describe(error), worker=result.worker)
             crashed.sent_at = result.sent_at
             crashed.finished_at = result.finished_at
             crashed.archived = result.archived

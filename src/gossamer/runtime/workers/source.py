@@ -29,7 +29,7 @@ class WorkerLedger(Struct, frozen=True):
 
 
 class LocalWorkers:
-    """Opens workers; see `worker_pool.WorkerSource`."""
+    """Opens workers; see `runtime.workers.pool.WorkerSource`."""
 
     def __init__(
         self, count: int, config: WorkerConfig, policy: AddressPolicy, ledger: WorkerLedger, recovery: Recovery
@@ -40,9 +40,15 @@ class LocalWorkers:
         self._ledger = ledger
         self._recovery = recovery
         self._channels: list[LocalChannel | ProcessChannel] = []
+        policy.on_opened = self._open_address
+
+    def _open_address(self, address: str) -> None:
+        """Allow the workers that run an address that is named later."""
+        for channel in self._channels:
+            if channel.is_running:
+                channel.open_address(address)
 
     def open_channel(self, number: int, listener: HubListener) -> Channel:
-        """Return a channel to a new worker."""
         rules = replace(self._config.rules, number=number)
         config = replace(self._config, rules=rules, allowed_addresses=self._policy.opened)
         channel: LocalChannel | ProcessChannel
@@ -67,7 +73,6 @@ class LocalWorkers:
         return max((channel.take_stall_s() for channel in self._channels), default=0.0)
 
     def running(self) -> int:
-        """Return how many workers run."""
         return sum(channel.is_running for channel in self._channels)
 
     def pids(self) -> list[int]:

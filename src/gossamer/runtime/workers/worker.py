@@ -1,8 +1,8 @@
-"""Carries out orders: fetch, parse, archive, and one small result each.
+"""Carries out tasks: fetch, parse, archive, and one small result each.
 
-A worker is independent of frontier and ledger. Each order passed to `start` produces exactly
+A worker is independent of frontier and ledger. Each task passed to `start` produces exactly
 one `Result`, whatever the server does; if our own code raises on it, a result with the outcome
-`internal_error`, and a `Crash` with the details. The records of an order are in the archive before its
+`internal_error`, and a `Crash` with the details. The records of a task are in the archive before its
 result is reported. What may take long (large bodies, PDF files, XML) is parsed in a thread, so that the
 event loop is not blocked.
 """
@@ -12,20 +12,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from gossamer.core.content.pdf_type import PDF
+from gossamer.core.politeness.networks import network_of
 from gossamer.core.robots.rules import MAX_ROBOTS_BYTES
+from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.href_memo import HrefMemo
 from gossamer.fetch.http import BIG_BODY_BYTES, Fetcher, FetchRequest
 from gossamer.fetch.transfer import OnSent
 from gossamer.foundation import failpoints
 from gossamer.model.errors import GossamerError, as_our_error
 from gossamer.model.exchanges import Exchange, FetchedPage, Volume
-from gossamer.model.records import ContentRecord, Order, OrderKind, Outcome, Result
+from gossamer.model.records import ContentRecord, FetchKind, FetchTask, Outcome, Result
 from gossamer.parse.dispatch import may_be_pdf
 from gossamer.parse.feeds.feed_type import feed_type
 from gossamer.parse.types.sniff import XML
@@ -39,40 +42,50 @@ if TYPE_CHECKING:
     from gossamer.ports import PageSink
 from collections import OrderedDict, deque
 
-# In which order are answers read that have arrived? By turns between the addresses that sent them.
+# In which order are answers read that have arrived? By turns between the addresses that sent them, and at each of these
+# by turns between registrable domains.
 #
 # If answers arrive faster than they can be read, they wait; in the order of arrival, hosts that are asked once in a
 # while would wait behind all that a farm of a thousand hosts at one address sends at the same time. By turns, they
-# wait for one answer of each other address. Adding and removing one takes 0.3 µs.
+# wait for one answer of each other address, and of each other domain at their own. Adding and removing one takes 1 µs.
 
 
 class Arrivals:
-    """Answers that wait to be read."""
-
     __slots__ = ("_by_address",)
 
     def __init__(self) -> None:
-        self._by_address: OrderedDict[str, deque[tuple[Order, Exchange]]] = OrderedDict()  # whose turn it is first
+        # By network and domain: whose turn it is, is first.
+        self._by_address: OrderedDict[str, OrderedDict[str, deque[tuple[FetchTask, Exchange]]]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._by_address)
 
-    def add(self, order: Order, exchange: Exchange) -> None:
-        """Add an answer behind those of its address."""
-        waiting = self._by_address.get(exchange.address)
+    def add(self, task: FetchTask, exchange: Exchange) -> None:
+        """Add an answer behind those of its domain at its address."""
+        network = network_of(exchange.address)
+        domain = registrable_domain(task.host)
+        domains = self._by_address.get(network)
+        if domains is None:
+            domains = self._by_address[network] = OrderedDict()
+        waiting = domains.get(domain)
         if waiting is None:
-            self._by_address[exchange.address] = deque(((order, exchange),))
+            domains[domain] = deque(((task, exchange),))
         else:
-            waiting.append((order, exchange))
+            waiting.append((task, exchange))
 
-    def take(self) -> tuple[Order, Exchange]:
+    def take(self) -> tuple[FetchTask, Exchange]:
         """Remove and return the answer whose turn it is."""
-        address, waiting = next(iter(self._by_address.items()))
+        network, domains = next(iter(self._by_address.items()))
+        domain, waiting = next(iter(domains.items()))
         taken = waiting.popleft()
         if waiting:
-            self._by_address.move_to_end(address)
+            domains.move_to_end(domain)
         else:
-            del self._by_address[address]
+            del domains[domain]
+        if domains:
+            self._by_address.move_to_end(network)
+        else:
+            del self._by_address[network]
         return taken
 
 
@@ -98,8 +111,8 @@ KEPT_TYPES = frozenset(
         "application/atom+xml",
     }
 )
-_PAGE = OrderKind.PAGE  # constants: see `runtime/workers/answers`
-_ROBOTS = OrderKind.ROBOTS
+_PAGE = FetchKind.PAGE  # constants: see `runtime/workers/answers`
+_ROBOTS = FetchKind.ROBOTS
 _LINKS_ONLY = Outcome.LINKS_ONLY
 _NOT_MODIFIED = Outcome.NOT_MODIFIED
 _OPAQUE = (b"\x1f\x8b", b"%PDF-")
@@ -117,13 +130,13 @@ _NOT_WHOLE = frozenset(
 
 
 class Listener(Protocol):
-    """Receives what becomes of orders. Called from the event loop."""
+    """Receives what becomes of tasks. Called from the event loop."""
 
     def on_result(self, result: Result) -> None:
-        """An order has ended."""
+        """A task has ended."""
         ...
 
-    def on_sent(self, order_id: int, sent_at: float) -> None:
+    def on_sent(self, task_id: int, sent_at: float) -> None:
         """A request with `report_sent` was sent."""
         ...
 
@@ -137,8 +150,6 @@ class Listener(Protocol):
 
 
 class Worker:
-    """Carries out orders."""
-
     def __init__(
         self,
         rules: WorkerRules,
@@ -165,6 +176,7 @@ class Worker:
         self._huge = ThreadPoolExecutor(1, "huge")  # writes: not behind what waits to be read
         self._deep = ThreadPoolExecutor(1, "deep")  # waits for a process that may read a PDF for 20 s
         self._arrivals = Arrivals()
+        self._is_closing = False
         self._is_draining = False
         self._sinks_free = asyncio.Event()  # not while a thread writes to them
         self._sinks_free.set()
@@ -173,42 +185,47 @@ class Worker:
         self._marks = new_marks() if marks is None else marks
         vitals.map_large_blocks()
 
-    def start(self, order: Order) -> None:
-        """Start an order; its result is passed to `on_result`."""
+    def start(self, task: FetchTask) -> None:
         request = FetchRequest(
-            url=order.url,
-            addresses=order.addresses,
-            headers=_conditions(order),
-            wanted_types=self._wanted if order.kind is _PAGE and not self._rules.checks_only else None,
-            max_bytes=_max_bytes(order.kind, self._rules),
-            number=order.id,
-            is_head=self._rules.checks_only and is_head(order),
+            url=task.url,
+            addresses=task.addresses,
+            headers=_conditions(task),
+            wanted_types=self._wanted if task.kind is _PAGE and not self._rules.checks_only else None,
+            max_bytes=_max_bytes(task.kind, self._rules),
+            number=task.id,
+            is_head=self._rules.checks_only and is_head(task),
+            is_anonymous=task.is_anonymous,
+            limit_s=task.limit_s,
         )
-        on_sent = (lambda at: self._listener.on_sent(order.id, at)) if order.report_sent else None
+        on_sent = (lambda at: self._listener.on_sent(task.id, at)) if task.report_sent else None
         try:
-            if order.send_until:
-                self._start_leased(order, request, on_sent)
+            if task.send_until:
+                self._start_leased(task, request, on_sent)
                 return
-            self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), on_sent)
+            self._fetcher.start(request, lambda exchange: self._enqueue(task, exchange), on_sent)
         except Exception as error:
-            asyncio.get_running_loop().call_soon(self._crash, order, Exchange(order.url, Outcome.OK), error)
+            asyncio.get_running_loop().call_soon(self._crash, task, Exchange(task.url, Outcome.OK), error)
 
-    def _start_leased(self, order: Order, request: FetchRequest, on_sent: OnSent | None) -> None:
-        """Start an order that is returned if it may not be sent any more when the request is about to be written."""
+    def _start_leased(self, task: FetchTask, request: FetchRequest, on_sent: OnSent | None) -> None:
+        """Start a task that is returned if it may not be sent any more when the request is about to be written."""
 
         def check(at: float) -> None:
-            if lease_clock() >= order.send_until:
+            if lease_clock() >= task.send_until:
                 ticket.cancel()
-                result = Result(order.id, Outcome.WORKER_LOST, error="it could not be sent in time")
+                result = Result(task.id, Outcome.WORKER_LOST, error="it could not be sent in time")
                 asyncio.get_running_loop().call_soon(self._listener.on_result, result)
             elif on_sent is not None:
                 on_sent(at)
 
-        ticket = self._fetcher.start(request, lambda exchange: self._enqueue(order, exchange), check)
+        ticket = self._fetcher.start(request, lambda exchange: self._enqueue(task, exchange), check)
 
-    def mark_links_final(self, order_id: int) -> None:
+    def open_address(self, address: str) -> None:
+        """Allow requests to one more address."""
+        self._fetcher.open_address(address)
+
+    def mark_links_final(self, task_id: int) -> None:
         """Omit the links of a page if its neighbours repeat them: the hub's decision on them is final."""
-        self._memo.mark_offered(order_id)
+        self._memo.mark_offered(task_id)
 
     def volume(self) -> Volume:
         """Return what its sinks have compressed so far."""
@@ -223,7 +240,13 @@ class Worker:
             sink.sync()
 
     async def close(self) -> None:
-        """Wait for the parser, and finish the archive files."""
+        """Wait for the parser, and finish the archive files. PDF files still to be read deeply are given up."""
+        if self._rules.parses_pdf_deep:
+            from gossamer.parse.pdf.deep import end_reading
+
+            self._is_closing = True
+            self._deep.shutdown(wait=False, cancel_futures=True)
+            end_reading()
         while self._arrivals or self._threads:
             if self._threads:
                 await asyncio.wait(self._threads)
@@ -237,9 +260,9 @@ class Worker:
         for sink in self._sinks:
             await asyncio.to_thread(sink.close)
 
-    def _enqueue(self, order: Order, exchange: Exchange) -> None:
+    def _enqueue(self, task: FetchTask, exchange: Exchange) -> None:
         """Queue an answer: many arrive at once, and processing all of them would block the loop for long."""
-        self._arrivals.add(order, exchange)
+        self._arrivals.add(task, exchange)
         if not self._is_draining:
             self._is_draining = True
             asyncio.get_running_loop().call_soon(self._drain)
@@ -263,19 +286,19 @@ class Worker:
         until = monotonic() + SLICE_S / 2  # storing takes as long as reading
         pages: list[tuple[FetchedPage, Result]] = []
         while self._arrivals:
-            order, exchange = self._arrivals.take()
-            is_robots = order.kind is _ROBOTS
+            task, exchange = self._arrivals.take()
+            is_robots = task.kind is _ROBOTS
             if self._is_slow(exchange) and not is_robots:
-                task = asyncio.get_running_loop().create_task(self._finish_big(order, exchange))
-                self._threads.add(task)
-                task.add_done_callback(self._threads.discard)
+                reading = asyncio.get_running_loop().create_task(self._finish_big(task, exchange))
+                self._threads.add(reading)
+                reading.add_done_callback(self._threads.discard)
                 continue
-            page = FetchedPage(order, exchange)
-            self._marks[0] = order.id
+            page = FetchedPage(task, exchange)
+            self._marks[0] = task.id
             try:
                 pages.append((page, self._read(page)))
             except Exception as error:
-                self._crash(order, exchange, error)
+                self._crash(task, exchange, error)
             # The hub takes far longer for the rules of a robots.txt than it takes to read one here.
             if is_robots or len(pages) >= MAX_GROUP or monotonic() >= until:
                 break
@@ -289,7 +312,7 @@ class Worker:
             if result.content_hash in contents:
                 self._report(results)
                 contents.clear()
-            self._marks[0] = page.order.id
+            self._marks[0] = page.task.id
             if self._try_to_store(page, result):
                 results.append(result)
                 if result.content_hash:
@@ -316,14 +339,22 @@ class Worker:
         is_big = len(content) > (BIG_FEED_BYTES if "rss" in content_type or "atom" in content_type else BIG_XML_BYTES)
         return is_opaque or is_big or _is_big_feed(content)
 
-    async def _finish_big(self, order: Order, exchange: Exchange) -> None:
-        page = FetchedPage(order, exchange)
+    async def _finish_big(self, task: FetchTask, exchange: Exchange) -> None:
+        page = FetchedPage(task, exchange)
         is_deep = self._rules.parses_pdf_deep and may_be_pdf(exchange)
-        executor, place = (self._deep, 3) if is_deep else (self._big, 1)
+        executor, slot = (self._deep, 3) if is_deep else (self._big, 1)
         try:
-            result = await asyncio.get_running_loop().run_in_executor(executor, self._read_big, page, place)
-        except Exception as error:
-            self._crash(order, exchange, error)
+            result = await asyncio.get_running_loop().run_in_executor(
+                executor, copy_context().run, self._read_big, page, slot
+            )
+        except (Exception, asyncio.CancelledError) as error:
+            if is_deep and self._is_closing:
+                result = Result(task.id, Outcome.WORKER_LOST, error="not read: the crawl stops")
+                self._listener.on_result(result)
+                return
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            self._crash(task, exchange, error)
         else:
             while not self._sinks_free.is_set():  # another one may be the first to go on
                 await self._sinks_free.wait()
@@ -342,14 +373,16 @@ class Worker:
         except (GossamerError, OSError) as error:
             self._listener.on_failure(as_our_error(error))
         except Exception as error:
-            self._crash(page.order, page.exchange, error, result)
+            self._crash(page.task, page.exchange, error, result)
         else:
             self._listener.on_result(result)
 
     async def _write_in_thread(self, page: FetchedPage, result: Result) -> None:
         self._sinks_free.clear()
         try:
-            await asyncio.get_running_loop().run_in_executor(self._huge, self._write_marked, page, result)
+            await asyncio.get_running_loop().run_in_executor(
+                self._huge, copy_context().run, self._write_marked, page, result
+            )
         finally:
             if self._is_held_up:  # small answers first: the next huge one may be waiting, too
                 self._is_held_up = False
@@ -357,16 +390,16 @@ class Worker:
             self._sinks_free.set()
 
     def _write_marked(self, page: FetchedPage, result: Result) -> None:
-        self._marks[4] = page.order.id
+        self._marks[4] = page.task.id
         try:
             self._write(page, result)
         finally:
             self._marks[4] = 0
 
-    def _crash(self, order: Order, exchange: Exchange, error: Exception, stored: Result | None = None) -> None:
-        """End an order on which our code raised; the others go on."""
-        self._listener.on_crash(crash_of(order.url, error))
-        result = crashed_result(order, exchange, error)
+    def _crash(self, task: FetchTask, exchange: Exchange, error: Exception, stored: Result | None = None) -> None:
+        """End a task on which our code raised; the others go on."""
+        self._listener.on_crash(crash_of(task.url, error))
+        result = crashed_result(task, exchange, error)
         if stored is not None:
             result.archived = stored.archived
             result.archive_end = stored.archive_end
@@ -377,12 +410,12 @@ class Worker:
         """Return the result of an answer. Sinks come first: the archive's digest of the body is the content's too."""
         for sink in self._sinks:
             sink.prepare(page)
-        result = read_answer(page.order, page.exchange, self._rules, self._memo)
+        result = read_answer(page.task, page.exchange, self._rules, self._memo)
         if result.preview:
             self._count_preview()
-        stored = page.order.stored
+        stored = page.task.stored
         if stored is not None and self._stored_copy is not None and result.outcome is Outcome.NOT_MODIFIED:
-            add_stored_links(result, page.order, self._stored_copy(stored), self._rules)
+            add_stored_links(result, page.task, self._stored_copy(stored), self._rules)
         return result
 
     def _count_preview(self) -> None:
@@ -391,14 +424,14 @@ class Worker:
         if self._previews_left <= 0:
             self._rules = replace(self._rules, previews=0)
 
-    def _read_big(self, page: FetchedPage, place: int) -> Result:
+    def _read_big(self, page: FetchedPage, slot: int) -> Result:
         """Read an answer that needs much memory, and return that to the system."""
-        self._marks[place] = page.order.id
+        self._marks[slot] = page.task.id
         try:
             return self._read(page)
         finally:
-            self._marks[place] = 0
-            if len(page.exchange.content) > TRIM_BYTES or page.order.kind is OrderKind.SITEMAP:
+            self._marks[slot] = 0
+            if len(page.exchange.content) > TRIM_BYTES or page.task.kind is FetchKind.SITEMAP:
                 vitals.trim_memory()
 
     def _try_to_store(self, page: FetchedPage, result: Result) -> bool:
@@ -410,7 +443,7 @@ class Worker:
         except (GossamerError, OSError) as error:
             self._listener.on_failure(as_our_error(error))
         except Exception as error:
-            self._crash(page.order, page.exchange, error, result)
+            self._crash(page.task, page.exchange, error, result)
         else:
             return True
         return False
@@ -425,8 +458,8 @@ class Worker:
             return False
         if result.content_hash:
             page.first_copy = self._first_copy(result.content_hash)
-        elif page.order.stored is not None and result.outcome is _NOT_MODIFIED:
-            page.first_copy = page.order.stored
+        elif page.task.stored is not None and result.outcome is _NOT_MODIFIED:
+            page.first_copy = page.task.stored
         return True
 
     def _write(self, page: FetchedPage, result: Result) -> None:
@@ -457,13 +490,13 @@ def _is_utf8(content: bytes, content_type: str) -> bool:
     return True
 
 
-def _conditions(order: Order) -> tuple[tuple[str, str], ...]:
-    etag = (("If-None-Match", order.etag),) if order.etag else ()
-    since = (("If-Modified-Since", order.last_modified),) if order.last_modified else ()
+def _conditions(task: FetchTask) -> tuple[tuple[str, str], ...]:
+    etag = (("If-None-Match", task.etag),) if task.etag else ()
+    since = (("If-Modified-Since", task.last_modified),) if task.last_modified else ()
     return etag + since
 
 
-def _max_bytes(kind: OrderKind, rules: WorkerRules) -> int:
+def _max_bytes(kind: FetchKind, rules: WorkerRules) -> int:
     if kind is _PAGE:
         return CHECKED_BYTES if rules.checks_only else 0
-    return {OrderKind.ROBOTS: FETCHED_ROBOTS_BYTES, OrderKind.SITEMAP: MAX_SITEMAP_BYTES}.get(kind, 0)
+    return {FetchKind.ROBOTS: FETCHED_ROBOTS_BYTES, FetchKind.SITEMAP: MAX_SITEMAP_BYTES}.get(kind, 0)

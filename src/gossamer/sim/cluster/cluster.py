@@ -2,8 +2,8 @@
 
 Nodes die between any two steps, stand still beyond their lease, and start again under their name or never; answers of
 the shared ledger are lost, it is away for seconds, for all or for one node, and it goes back in time. Everything
-follows from one seed. After a while the faults end, and the crawl must come to its end: `cluster_judge` says what is
-wrong then.
+follows from one seed. After a while the faults end, and the crawl must come to its end: `runs.judge` says what is wrong
+then.
 """
 
 from __future__ import annotations
@@ -23,58 +23,55 @@ from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import link_to
 from gossamer.core.url.identity import divide, host_id, shard_of
 from gossamer.engine.admission.seed_rules import numbered
-from gossamer.engine.cluster.link_messages import Letter, encode_letter, message_of
-from gossamer.model.errors import EngineUnavailableError
+from gossamer.engine.cluster.link_messages import NodeMessage, encode_message, message_of
+from gossamer.model.errors import LedgerUnavailableError
 from gossamer.model.figures import Totals
 from gossamer.model.records import Source, UrlId, UrlRecord
 from gossamer.model.state import CrawlRecord, Terms
 from gossamer.ports.shared_ledger import Commit, NodeId
 from gossamer.sim.cluster.node import LEASE_S, VirtualNode
-from gossamer.sim.cluster.plan import ClusterPlan, StoredPage
-from gossamer.sim.driver import Request
+from gossamer.sim.cluster.plan import ClusterPlan, SimulatedPage
+from gossamer.sim.driver import ImaginedRequest
 from gossamer.sim.scenarios import START
 
 T = TypeVar("T")
-STEP_S = (0.001, 0.3)  # how long a call of the engine, or a sync, takes
+STEP_S = (0.001, 0.3)  # how long a call of the shared ledger, or a sync, takes
 
 
 class ClusterSim:
-    """All nodes, the engine, and the scheduler."""
-
     def __init__(self, plan: ClusterPlan, seed: int) -> None:
         self.plan = plan
         self.random = random.Random(seed)
         self.now = START
         self.web = plan.scenario().web
-        self.engine = MemorySharedLedger(lambda: self.now)
-        self.requests: list[Request] = []
-        self.strays: list[Request] = []
+        self.shared = MemorySharedLedger(lambda: self.now)
+        self.requests: list[ImaginedRequest] = []
+        self.strays: list[ImaginedRequest] = []
         self.losses = 0
         self.faults_made = 0
         self._numbers = count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._away_until = 0.0
+        self._rolled_back_at = 0.0
         self._calm_at = START + plan.faults.until_s
         self.nodes = [VirtualNode(f"n{number}", self, plan.label_of(number)) for number in range(plan.nodes)]
-        self.misplaced: list[Request] = []
+        self.misplaced: list[ImaginedRequest] = []
         divide(plan.regions)
 
     def at(self, when: float, what: Callable[[], None]) -> None:
-        """Do something at a time."""
         heappush(self._events, (when, next(self._numbers), what))
 
     def step(self) -> float:
-        """Return how long one step takes."""
         return self.random.uniform(*STEP_S)
 
     def call(self, what: Callable[[MemorySharedLedger], T]) -> T:
-        """Call the engine: it may be away, and its answer may be lost after it did what was asked."""
+        """Call the shared ledger: it may be away, and its answer may be lost after it did what was asked."""
         if self.now < self._away_until:
-            raise EngineUnavailableError("away")
-        answer = what(self.engine)
+            raise LedgerUnavailableError("away")
+        answer = what(self.shared)
         if self.now < self._calm_at and self.random.random() < self.plan.faults.lost_answers:
             self.faults_made += 1
-            raise EngineUnavailableError("the answer was lost")
+            raise LedgerUnavailableError("the answer was lost")
         return answer
 
     # -- the run ----------------------------------------------------------------------------------
@@ -95,14 +92,14 @@ class ClusterSim:
             if all(node.has_ended for node in self.nodes):
                 break
         self._learn_homes()
-        record = self.engine.record()
+        record = self.shared.record()
         return record.ended or "stuck" if record is not None else "stuck"
 
     def _learn_homes(self) -> None:
         """Make ids as a reader of the crawl does."""
         if self.plan.regions is not None:
             regions = self.plan.regions.without_homes()
-            regions.learn_homes(HOMES.decode(row) for row in self.engine.table("homes").values())
+            regions.learn_homes(HOMES.decode(row) for row in self.shared.table("homes").values())
             divide(regions)
 
     def _start_crawl(self) -> None:
@@ -112,18 +109,18 @@ class ClusterSim:
         scope = [url for url in scenario.seeds if url not in ruled]
         terms = Terms(1, "2", "")
         record = CrawlRecord(terms, b"", budgets=budgets, started_at=self.now, scope=scope, seeds=list(ruled.values()))
-        self.engine.start(record)
+        self.shared.start(record)
         sower = NodeId("sower", "1")
-        self.engine.join(sower, "", LEASE_S)
-        letters: dict[int, Letter] = {}
+        self.shared.join(sower, "", LEASE_S)
+        messages: dict[int, NodeMessage] = {}
         for seed in scenario.seeds:
             link = link_to(seed)
             number = ruled[seed].number if seed in ruled else 0
-            letter = letters.setdefault(shard_of(link.id), Letter())
-            letter.links.append(message_of(link, LinkContext(0, Source.SEED, seed=number)))
-        links = {shard: encode_letter(letter) for shard, letter in letters.items()}
-        self.engine.commit(sower, Commit(1, Totals(), links=links))
-        self.engine.leave(sower)
+            message = messages.setdefault(shard_of(link.id), NodeMessage())
+            message.links.append(message_of(link, LinkContext(0, Source.SEED, seed=number)))
+        links = {shard: encode_message(message) for shard, message in messages.items()}
+        self.shared.commit(sower, Commit(1, Totals(), links=links))
+        self.shared.leave(sower)
 
     def _harm(self) -> None:
         """Plan the faults of the next second."""
@@ -145,8 +142,10 @@ class ClusterSim:
             self._away_until = self.now + self.random.uniform(0.0, faults.max_outage_s)
             self.faults_made += 1
         if self.random.random() < faults.roll_backs:
-            snapshot = self.engine.snapshot()
-            self.at(self.now + self.random.uniform(0.0, faults.max_roll_back_s), lambda: self._roll_back(snapshot))
+            snapshot = self.shared.snapshot()
+            taken_at = self.now
+            after_s = self.random.uniform(0.0, faults.max_roll_back_s)
+            self.at(self.now + after_s, lambda: self._roll_back(snapshot, taken_at))
         self.at(self.now + 1.0, self._harm)
 
     def _kill(self, node: VirtualNode) -> None:
@@ -155,19 +154,23 @@ class ClusterSim:
         if self.random.random() < 0.8:
             self.at(self.now + self.random.uniform(0.5, 30.0), node.restart)
 
-    def _roll_back(self, snapshot: object) -> None:
-        self.engine.roll_back(snapshot)
+    def _roll_back(self, snapshot: object, taken_at: float) -> None:
+        """Go back in time, but not to what an earlier step back has undone: that would be a step forward."""
+        if taken_at < self._rolled_back_at:
+            return
+        self._rolled_back_at = self.now
+        self.shared.roll_back(snapshot)
         self.faults_made += 1
 
     # -- the judge --------------------------------------------------------------------------------
 
-    def record_request(self, node: NodeId, request: Request) -> None:
+    def record_request(self, node: NodeId, request: ImaginedRequest) -> None:
         """Record a request; one by a node that is not the owner any more is a stray.
 
-        Not if the engine goes back in time: then it forgets who owns what, and the owners learn that later.
+        Not if the shared ledger goes back in time: then it forgets who owns what, and the owners learn that later.
         """
         self.requests.append(request)
-        owner = self.engine.owner(shard_of(host_id(request.host)))
+        owner = self.shared.owner(shard_of(host_id(request.host)))
         if owner != node and not self.plan.faults.roll_backs:
             self.strays.append(request)
         regions = self.plan.regions
@@ -179,13 +182,12 @@ class ClusterSim:
                 self.misplaced.append(request)
 
     def rows(self) -> Mapping[UrlId, UrlRecord]:
-        """Return the rows of all URLs."""
-        tables = self.engine.table("urls")
+        tables = self.shared.table("urls")
         return {key: decode_url(value) for key, value in tables.items()}
 
-    def stored(self) -> list[StoredPage]:
+    def stored(self) -> list[SimulatedPage]:
         """Return the pages in all archives, up to what is committed."""
-        pages: list[StoredPage] = []
+        pages: list[SimulatedPage] = []
         for node in self.nodes:
-            pages += node.archive[: self.engine.archive_ends(node.name).get(f"{node.name}.warc", 0)]
+            pages += node.archive[: self.shared.archive_ends(node.name).get(f"{node.name}.warc", 0)]
         return pages

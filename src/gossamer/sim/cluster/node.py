@@ -16,15 +16,15 @@ from gossamer.backends.memory.ledger import MemoryLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
 from gossamer.core.ledger.rows import SHARDED
 from gossamer.core.url.forms import link_to
-from gossamer.core.url.identity import divide, shard_of
+from gossamer.core.url.identity import divide, shard_of, use
 from gossamer.engine.cluster.node import ClusterNode, opened
 from gossamer.engine.crawl import Crawl
-from gossamer.model.errors import EngineUnavailableError, LeaseLostError, NodeNameTakenError
-from gossamer.model.records import ArchiveSpan, Order, OrderKind, Outcome, Result
+from gossamer.model.errors import LeaseLostError, LedgerUnavailableError, NodeNameTakenError
+from gossamer.model.records import ArchiveSpan, FetchKind, FetchTask, Outcome, Result
 from gossamer.ports import SealedChanges
 from gossamer.ports.shared_ledger import Commit, KnownBefore, NodeId
-from gossamer.sim.cluster.plan import StoredPage
-from gossamer.sim.driver import Request
+from gossamer.sim.cluster.plan import SimulatedPage
+from gossamer.sim.driver import ImaginedRequest
 
 if TYPE_CHECKING:
     from gossamer.sim.cluster.cluster import ClusterSim
@@ -34,7 +34,7 @@ LEASE_S = 10.0
 COMMIT_EVERY_S = 1.0
 RECEIVE_EVERY_S = 0.7
 RESERVE_EVERY_S = 0.15
-CLAIM_LOT = 16
+CLAIM_PAGES = 16
 PART_LINKS = 2  # so that most messages are offered in several parts
 
 
@@ -50,7 +50,7 @@ class VirtualNode:
         self.has_ended = False
         self.paused_until = 0.0
         self.cut_off_until = 0.0
-        self.archive: list[StoredPage] = []
+        self.archive: list[SimulatedPage] = []
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -75,12 +75,11 @@ class VirtualNode:
         self._is_committing = self._is_offering = False
         self._is_moving = False
         self._is_pumping_at = float("inf")
-        self._out: dict[int, Order] = {}
+        self._out: dict[int, FetchTask] = {}
         self._record_version = 0
         self._join()
 
     def die(self) -> None:
-        """End the process at once."""
         self.is_alive = False
 
     def _later(self, delay_s: float, what: Callable[[], None]) -> None:
@@ -93,7 +92,7 @@ class VirtualNode:
             if self.paused_until > self._sim.now:
                 self._sim.at(self.paused_until + self._sim.random.uniform(0.0, 0.01), act)
                 return
-            divide(self._regions)  # a real node is a process of its own
+            use(self._ledger.identity)  # a real node is a process of its own
             what()
 
         self._sim.at(self._sim.now + delay_s, act)
@@ -111,30 +110,30 @@ class VirtualNode:
             self.start()
 
     def _guarded(self, act: Callable[[], None], again_s: float) -> None:
-        """Call the engine; if it cannot be reached try again, if the lease is lost begin anew."""
+        """Call the shared ledger; if it cannot be reached try again, if the lease is lost begin anew."""
         try:
             act()
-        except EngineUnavailableError:
+        except LedgerUnavailableError:
             self._later(again_s, lambda: self._guarded(act, again_s))
         except LeaseLostError:
             self._lose()
 
     def _call(self, what: Callable[[MemorySharedLedger], T]) -> T:
         if self._sim.now < self.cut_off_until:
-            raise EngineUnavailableError("cut off")
+            raise LedgerUnavailableError("cut off")
         return self._sim.call(what)
 
     def _join(self) -> None:
         asked = self._node.ask(self._sim.now)
         try:
-            membership = self._call(lambda engine: engine.join(self._id, self.label, LEASE_S))
-        except (EngineUnavailableError, NodeNameTakenError):
+            membership = self._call(lambda shared: shared.join(self._id, self.label, LEASE_S))
+        except (LedgerUnavailableError, NodeNameTakenError):
             self._later(1.0, self._join)
             return
-        ends = self._sim.engine.archive_ends(self.name)
+        ends = self._sim.shared.archive_ends(self.name)
         del self.archive[ends.get(f"{self.name}.warc", 0) :]
         self._crawl.begin_as_node(self._sim.now)
-        self._learn_record(self._sim.engine)
+        self._learn_record(self._sim.shared)
         self._node.learn(membership, asked)
         self._later(0.0, self._renew)
         self._later(COMMIT_EVERY_S, self._commit)
@@ -142,8 +141,8 @@ class VirtualNode:
         self._later(RESERVE_EVERY_S, self._reserve)
         self._pump()
 
-    def _learn_record(self, engine: MemorySharedLedger) -> None:
-        record = engine.record()
+    def _learn_record(self, shared: MemorySharedLedger) -> None:
+        record = shared.record()
         assert record is not None
         self._record_version = record.version
         self._node.learn_record(record)
@@ -159,15 +158,15 @@ class VirtualNode:
         try:
             asked = node.ask(sim.now)
             status = node.status(sim.now, 300.0, self._record_version)
-            membership = self._call(lambda engine: engine.renew(self._id, status))
+            membership = self._call(lambda shared: shared.renew(self._id, status))
             node.learn(membership, asked)
             if membership.record_version != self._record_version:
                 self._call(self._learn_record)
-            if membership.ended or (status.idle and self._call(lambda engine: engine.try_end(self._id))):
+            if membership.ended or (status.idle and self._call(lambda shared: shared.try_end(self._id))):
                 self.has_ended = True
                 return
             self._claim()
-        except EngineUnavailableError:
+        except LedgerUnavailableError:
             return
         except LeaseLostError:
             self._lose()
@@ -176,9 +175,9 @@ class VirtualNode:
         self._pump()
 
     def _claim(self) -> None:
-        wanted = self._node.wanted_claim(CLAIM_LOT)
+        wanted = self._node.wanted_claim(CLAIM_PAGES)
         if wanted is not None:
-            got = self._call(lambda engine: engine.claim(self._id, "pages", wanted))
+            got = self._call(lambda shared: shared.claim(self._id, "pages", wanted))
             self._node.claim(got, self._sim.now)
 
     def _reserve(self) -> None:
@@ -189,8 +188,8 @@ class VirtualNode:
             self._later(RESERVE_EVERY_S, self._reserve)
             return
         try:
-            grants = self._call(lambda engine: engine.reserve(self._id, addresses.rules, asks))
-        except EngineUnavailableError:
+            grants = self._call(lambda shared: shared.reserve(self._id, addresses.rules, asks))
+        except LedgerUnavailableError:
             self._later(RESERVE_EVERY_S, self._reserve)
             return
         except LeaseLostError:
@@ -221,13 +220,13 @@ class VirtualNode:
         node = self._node
         if node.ended_shards():
             leaving = node.ended_shards()
-            node.note_move()
-            self._call(lambda engine: engine.release(self._id, leaving))
+            node.record_move()
+            self._call(lambda shared: shared.release(self._id, leaving))
             node.forget_shards(leaving)
             self._ledger.drop_rows(leaving)
         if wanted := node.to_take():
-            node.note_move()
-            node.grant(self._call(lambda engine: engine.take(self._id, wanted)))
+            node.record_move()
+            node.grant(self._call(lambda shared: shared.take(self._id, wanted)))
         if node.granted:
             self._call(self._learn_record)
             self._later(self._sim.step(), lambda: self._guarded(self._restore, 0.5))
@@ -238,7 +237,7 @@ class VirtualNode:
         shards = self._node.granted
         with_rows: set[int] = set()
         self._ledger.drop_rows(frozenset(shards))  # of an earlier try
-        for rows in self._call(lambda engine: list(engine.restore(self._id, shards, SHARDED))):
+        for rows in self._call(lambda shared: list(shared.restore(self._id, shards, SHARDED))):
             self._ledger.load_rows(rows)
             with_rows |= {shard_of(row.key) for row in rows}
         if self._is_lease_over():
@@ -263,7 +262,7 @@ class VirtualNode:
     def _send(self, commit: Commit) -> None:
         if self._is_lease_over():
             return
-        known = self._call(lambda engine: engine.commit(self._id, commit))
+        known = self._call(lambda shared: shared.commit(self._id, commit))
         self._later(self._sim.step(), lambda: self._committed(commit, known))
 
     def _committed(self, commit: Commit, known: KnownBefore) -> None:
@@ -276,10 +275,10 @@ class VirtualNode:
             return
         try:
             read = self._node.read_ids()
-            deliveries = opened(self._call(lambda engine: engine.receive(self._id, read, 1 << 20)))
+            deliveries = opened(self._call(lambda shared: shared.receive(self._id, read, 1 << 20)))
             if self._node.needs_record(deliveries):
                 self._call(self._learn_record)
-        except EngineUnavailableError:
+        except LedgerUnavailableError:
             return
         except LeaseLostError:
             self._lose()
@@ -298,18 +297,18 @@ class VirtualNode:
     # -- requests ---------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Make the orders that are due."""
+        """Make the tasks that are due."""
         sim = self._sim
         if sim.now >= self._is_pumping_at:  # else one more is under way
             self._is_pumping_at = float("inf")
         if sim.now >= self._node.lease_until:
             return
-        for order in self._crawl.orders(sim.now):
-            self._out[order.id] = order
-            answer = sim.web.answer(order, sim.now)
-            until = self._crawl.frontier.addresses.send_until(order.addresses[0])
-            timed = replace(order, send_until=until)
-            self._later(answer.sent_after_s, lambda order=timed, answer=answer: self._send_request(order, answer))  # type: ignore[misc]
+        for task in self._crawl.tasks(sim.now):
+            self._out[task.id] = task
+            answer = sim.web.answer(task, sim.now)
+            until = self._crawl.frontier.addresses.send_until(task.addresses[0])
+            timed = replace(task, send_until=until)
+            self._later(answer.sent_after_s, lambda task=timed, answer=answer: self._send_request(task, answer))  # type: ignore[misc]
         for host in self._crawl.take_resolves():
             self._later(0.02, lambda host=host: self._resolved(host))  # type: ignore[misc]
         wakeup = self._crawl.next_wakeup()
@@ -321,34 +320,34 @@ class VirtualNode:
             self._is_pumping_at = at
             self._later(at - self._sim.now, self._pump)
 
-    def _send_request(self, order: Order, answer: object) -> None:
+    def _send_request(self, task: FetchTask, answer: object) -> None:
         """Write a request, unless the lease has ended meanwhile."""
         sim = self._sim
-        if order.id not in self._out:
+        if task.id not in self._out:
             return
         if sim.now >= self._node.lease_until:
-            del self._out[order.id]
+            del self._out[task.id]
             return
-        if sim.now >= order.send_until:
-            self._finish(order, Result(order.id, Outcome.WORKER_LOST))
+        if sim.now >= task.send_until:
+            self._finish(task, Result(task.id, Outcome.WORKER_LOST))
             return
         result: Result = answer.result  # type: ignore[attr-defined]
         rest_s = answer.done_after_s - answer.sent_after_s  # type: ignore[attr-defined]
         result.sent_at = sim.now
         result.finished_at = sim.now + rest_s
         result.requests_sent = 1
-        sim.record_request(self._id, Request(sim.now, order.host, order.url, sim.now + rest_s))
-        if order.report_sent:
-            self._crawl.mark_sent(order.id, sim.now, sim.now)
-        self._later(rest_s, lambda: self._finish(order, result))
+        sim.record_request(self._id, ImaginedRequest(sim.now, task.host, task.url, sim.now + rest_s))
+        if task.report_sent:
+            self._crawl.mark_sent(task.id, sim.now, sim.now)
+        self._later(rest_s, lambda: self._finish(task, result))
 
-    def _finish(self, order: Order, result: Result) -> None:
-        if self._out.pop(order.id, None) is None:
+    def _finish(self, task: FetchTask, result: Result) -> None:
+        if self._out.pop(task.id, None) is None:
             return
         now = self._sim.now
         result.finished_at = now
-        if result.outcome is Outcome.OK and order.kind is OrderKind.PAGE:
-            self.archive.append(StoredPage(link_to(order.url).id, now))
+        if result.outcome is Outcome.OK and task.kind is FetchKind.PAGE:
+            self.archive.append(SimulatedPage(link_to(task.url).id, now))
             result.archived = ArchiveSpan(f"{self.name}.warc", len(self.archive) - 1, 1)
             result.archive_end = len(self.archive)
         self._crawl.complete(result, now)

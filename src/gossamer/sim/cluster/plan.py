@@ -19,9 +19,9 @@ class Faults(Struct, frozen=True):
     pauses: float = 0.01
     max_pause_s: float = 30.0
     lost_answers: float = 0.02
-    cuts: float = 0.01  # of one node from the engine
+    cuts: float = 0.01  # of one node from the shared ledger
     max_cut_s: float = 25.0
-    outages: float = 0.01  # per second, of the whole engine
+    outages: float = 0.01  # per second, of the shared ledger
     max_outage_s: float = 15.0
     roll_backs: float = 0.005
     max_roll_back_s: float = 4.0
@@ -41,12 +41,9 @@ class ClusterPlan(Struct, frozen=True):
     last_node_at_s: float | None = None  # it starts as late as that
 
     def label_of(self, number: int) -> str:
-        """Return the labels of a node."""
         return self.labels[number % len(self.labels)] if self.labels else ""
 
 
-class StoredPage(Struct, frozen=True):
-    """A page in the archive of a node."""
-
+class SimulatedPage(Struct, frozen=True):
     url_id: UrlId
     at: float

@@ -19,9 +19,9 @@ from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of, link_to
 from gossamer.core.url.identity import divide
 from gossamer.engine.cluster import node
-from gossamer.engine.cluster.letters import Letters
-from gossamer.engine.cluster.link_messages import Letter
+from gossamer.engine.cluster.link_messages import NodeMessage
 from gossamer.engine.cluster.node import ClusterNode, Delivery
+from gossamer.engine.cluster.node_messages import NodeMessages
 from gossamer.engine.cluster.rehoming import Rehoming
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.rules import CrawlRules
@@ -29,7 +29,7 @@ from gossamer.model.records import HostId, HostRecord, Outcome, UrlState
 from gossamer.model.state import SeedRecord
 from gossamer.sim.cluster.cluster import ClusterSim
 from gossamer.sim.cluster.plan import ClusterPlan, Faults
-from gossamer.sim.driver import Request
+from gossamer.sim.driver import ImaginedRequest
 from gossamer.sim.scenarios import START, ImaginedHost, Scenario, many_hosts
 
 # What is wrong with a cluster's crawl? Judged by the servers' own log, the rows and the archives.
@@ -61,7 +61,7 @@ def _wrong_with_pages(sim: ClusterSim, why: str, expected: frozenset[str]) -> li
     stored = [page.url_id for page in sim.stored()]
     wrong += [f"stored {stored.count(each)} times: {rows[each].url}" for each in set(stored) if stored.count(each) > 1]
     wrong += [f"not stored: {url}" for url in done if link_to(url).id not in set(stored)]
-    pages = sum(node.totals.pages for node in sim.engine.nodes().values())
+    pages = sum(node.totals.pages for node in sim.shared.nodes().values())
     if pages != len(done):
         wrong.append(f"{pages} pages by the totals of the nodes, {len(done)} by their rows")
     return wrong
@@ -83,7 +83,7 @@ def _wrong_with_addresses(sim: ClusterSim) -> list[str]:
     """Judge the limits per address, which hosts of several nodes share."""
     limits = sim.plan.scenario().limits
     wrong = list[str]()
-    at_address: dict[str, list[Request]] = {}
+    at_address: dict[str, list[ImaginedRequest]] = {}
     for request in sorted(sim.requests, key=lambda each: each.at):
         at_address.setdefault(sim.web.resolve(request.host)[0][0], []).append(request)
     for address, requests in at_address.items():
@@ -175,7 +175,6 @@ _LABELS = ("eu", "us", "", "eu,us")
 
 
 def country_of(address: str) -> str:
-    """Return the country of an address of the imagined web."""
     return ("DE", "US", "")[int(address.rpartition(".")[2]) % 3]
 
 
@@ -227,7 +226,7 @@ def planted(name: str) -> Iterator[None]:
         setattr(owner, attribute, sound)
 
 
-def _forget_outbox(self: Letters) -> dict[int, Letter]:
+def _forget_outbox(self: NodeMessages) -> dict[int, NodeMessage]:
     """Send nothing to the first of the shards."""
     return dict(list(self._admission.take_outbox().items())[1:])
 
@@ -253,12 +252,10 @@ def _never_release_early(self: ClusterNode) -> list[int]:
 
 
 def _grant_slice(_self: SharedAddress, _node: str, slice_s: float, _now: float, **_: bool) -> float:
-    """Grant an address to whoever asks."""
     return slice_s
 
 
 def _grant_permits(_self: SharedAddress, _node: str, ask: AddressAsk, *_: float, **__: bool) -> int:
-    """Grant as many permits as are wanted."""
     return ask.wanted
 
 
@@ -268,7 +265,6 @@ def _add_nothing(_self: ClusterNode) -> Additions:
 
 
 def _is_never_barred(*_: object) -> frozenset[int]:
-    """Crawl whatever is owned."""
     return frozenset()
 
 
@@ -276,7 +272,7 @@ def _move_nothing(_self: Rehoming, key: HostId, host: HostRecord) -> None:
     """Leave URLs behind in the first shard of a domain that belongs elsewhere."""
 
 
-def _settle_nothing(_self: Rehoming, _letter: Letter) -> None:
+def _settle_nothing(_self: Rehoming, _message: NodeMessage) -> None:
     """Forget which domains belong here."""
 
 
@@ -291,7 +287,7 @@ def _read_too_early(self: ClusterNode, inboxes: Mapping[int, Sequence[Delivery]]
 _receive = ClusterNode.receive
 
 PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
-    "links to other shards are lost": (Letters, "take_outbox", _forget_outbox),
+    "links to other shards are lost": (NodeMessages, "take_outbox", _forget_outbox),
     "a commit is not compared with what it is based on": (MemorySharedLedger, "_check_basis", _trust_basis),
     "the end is declared from old reports": (
         __import__("gossamer.backends.memory.shared_ledger", fromlist=["_is_idle"]), "_is_idle", _is_always_idle,

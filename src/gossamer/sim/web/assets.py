@@ -41,7 +41,6 @@ def asset(number: int) -> tuple[str, str]:
 
 
 def head_of_pages() -> str:
-    """What is in the head of every page."""
     return '<link rel="stylesheet" href="/assets/site.css">\n<script src="/assets/site.js" defer></script>\n'
 
 

@@ -41,8 +41,6 @@ _PORT_TRIES = 20
 
 
 class FaultKind(StrEnum):
-    """How a name misbehaves."""
-
     SERVFAIL = "servfail"
     REFUSED = "refused"
     NXDOMAIN = "nxdomain"
@@ -60,7 +58,7 @@ class NameFault(Struct, frozen=True):
     ttl_s: int | None = None  # None: the plan's
 
 
-class Reply(Struct, frozen=True):
+class DnsReply(Struct, frozen=True):
     """What to send, and after how long."""
 
     message: bytes
@@ -76,13 +74,13 @@ class Zone:
         self._faults = dict(faults or {})
         self.asked: Counter[str] = Counter()
 
-    def reply(self, query: bytes, *, is_tcp: bool = False) -> Reply | None:
+    def reply(self, query: bytes, *, is_tcp: bool = False) -> DnsReply | None:
         """The answer to a query; None if there is none."""
         if len(query) < _HEADER.size or query[2] & 0x80:
             return None
         parsed = _parse_question(query)
         if parsed is None:
-            return Reply(_message(query, b"", _FORMERR, ()))
+            return DnsReply(_message(query, b"", _FORMERR, ()))
         name, question, kind = parsed
         self.asked[name] += 1
         fault = self._faults.get(name, NameFault())
@@ -94,7 +92,7 @@ class Zone:
         has_edns = query[10:12] != b"\0\0"
         if not is_tcp and len(message) > (_EDNS_UDP_BYTES if has_edns else _PLAIN_UDP_BYTES):
             message = _message(query, question, code | _TRUNCATED, ())
-        return Reply(message, fault.delay_s)
+        return DnsReply(message, fault.delay_s)
 
     def _look_up(self, name: str, kind: int, fault: NameFault) -> tuple[int, tuple[bytes, ...]]:
         refusals = {FaultKind.SERVFAIL: _SERVFAIL, FaultKind.REFUSED: _REFUSED, FaultKind.NXDOMAIN: _NXDOMAIN}

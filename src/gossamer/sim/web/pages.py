@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from gossamer.sim.web.assets import asset, head_of_pages, pictures_of, requisites_of
 from gossamer.sim.web.links import body_hrefs, nav_hrefs, nofollow_hrefs
-from gossamer.sim.web.paths import Kind, PageCard, PlanKey, Resource, card_of, is_chained, redirect_status, route
+from gossamer.sim.web.paths import PageCard, PathKind, PlanKey, SitePath, card_of, is_chained, redirect_status, route
 from gossamer.sim.web.spread import mix, step
 from gossamer.sim.web.web import Health, RobotsKind, Site, SitemapKind, WebPlan
 
@@ -46,7 +46,7 @@ _SYLLABLES = {
 }
 
 
-class Pool(Struct, frozen=True):
+class TextPool(Struct, frozen=True):
     """Ready-made pieces of text in one language."""
 
     language: str
@@ -74,7 +74,7 @@ def _paragraph(draw: Random, words: list[str], n: int) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def pools(seed: int) -> tuple[Pool, ...]:
+def pools(seed: int) -> tuple[TextPool, ...]:
     """One pool per language, in the order of LANGUAGES."""
     made = []
     for language in LANGUAGES:
@@ -82,7 +82,7 @@ def pools(seed: int) -> tuple[Pool, ...]:
         draw = Random(f"{seed} {language}")
         words = _vocabulary(draw, _SYLLABLES[language].split())
         made.append(
-            Pool(
+            TextPool(
                 language=language,
                 paragraphs=tuple(_paragraph(draw, words, n) for n in range(PARAGRAPHS)),
                 words=tuple(word.encode() for word in words[:WORDS]),
@@ -105,7 +105,7 @@ _PNG = bytes.fromhex(
 )
 
 
-class Answer(Struct, frozen=True, gc=False):
+class WebAnswer(Struct, frozen=True, gc=False):
     """An HTTP answer; empty strings are headers that are omitted."""
 
     status: int
@@ -118,12 +118,12 @@ class Answer(Struct, frozen=True, gc=False):
     retry_after_s: int | str = 0  # a text is sent as it is
 
 
-_NO_SUCH_HOST = Answer(404, body=b"no such host in this web\n")
-_NOT_FOUND = Answer(404, _HTML, b"<!DOCTYPE html><title>404</title><h1>Not found</h1>\n")
-_GONE = Answer(410, _HTML, b"<!DOCTYPE html><title>410</title><h1>Gone</h1>\n")
-_SERVER_ERROR = Answer(500, body=b"out of order\n")
-_ROBOTS_DOWN = Answer(503, body=b"try later\n")
-TOO_SOON = Answer(429, body=b"slow down\n", retry_after_s=1)
+_NO_SUCH_HOST = WebAnswer(404, body=b"no such host in this web\n")
+_NOT_FOUND = WebAnswer(404, _HTML, b"<!DOCTYPE html><title>404</title><h1>Not found</h1>\n")
+_GONE = WebAnswer(410, _HTML, b"<!DOCTYPE html><title>410</title><h1>Gone</h1>\n")
+_SERVER_ERROR = WebAnswer(500, body=b"out of order\n")
+_ROBOTS_DOWN = WebAnswer(503, body=b"try later\n")
+TOO_SOON = WebAnswer(429, body=b"slow down\n", retry_after_s=1)
 
 
 class SyntheticWeb:
@@ -146,8 +146,7 @@ class SyntheticWeb:
                 self._sites.clear()
             return self._sites.setdefault(name, self.plan.site(name))
 
-    def route(self, site: Site, target: str) -> Resource:
-        """The resource of a path with its query."""
+    def route(self, site: Site, target: str) -> SitePath:
         return route(self.key, site, target)
 
     def card(self, site: Site, number: int) -> PageCard:
@@ -159,7 +158,6 @@ class SyntheticWeb:
         return [*nav_hrefs(self.key, site), *body_hrefs(self.key, site, self.card(site, number).content, self.port)]
 
     def url(self, site: Site, number: int) -> str:
-        """The plain URL of a page."""
         return f"http://{site.name}:{self.port}{self.card(site, number).path}"
 
     def requisites(self, urls: Iterable[str]) -> frozenset[str]:
@@ -181,7 +179,7 @@ class SyntheticWeb:
         if_none_match: str = "",
         if_modified_since: str = "",
         accepts_gzip: bool = False,
-    ) -> Answer:
+    ) -> WebAnswer:
         """What the host (lower case, without port) answers. A CLOSED host is handled by the server."""
         site = self.site(host)
         if site is None:
@@ -189,7 +187,7 @@ class SyntheticWeb:
         if site.health is Health.ERRING:
             return _SERVER_ERROR
         resource = self.route(site, target)
-        if resource.kind is Kind.PAGE:
+        if resource.kind is PathKind.PAGE:
             return self._page(site, resource.number, if_none_match, if_modified_since, accepts_gzip)
         return self._other(site, resource)
 
@@ -197,14 +195,14 @@ class SyntheticWeb:
         """How often a page's text has changed; 0 for those that never do."""
         return self.epoch if (card.chance >> 4 & 0xFFF) < self.plan.changing * 0x1000 else 0
 
-    def redirect_target(self, site: Site, resource: Resource) -> str:
+    def redirect_target(self, site: Site, resource: SitePath) -> str:
         """Where a redirect leads: a path, or a URL on another host; "" if the resource is no redirect."""
         card = self.card(site, resource.number)
-        if resource.kind is Kind.GO and card.href != card.path:
+        if resource.kind is PathKind.GO and card.href != card.path:
             return f"/hop/{resource.number}" if is_chained(card.chance) else card.path
-        if resource.kind is Kind.HOP and card.href != card.path:
+        if resource.kind is PathKind.HOP and card.href != card.path:
             return card.path
-        if resource.kind is Kind.AWAY:
+        if resource.kind is PathKind.AWAY:
             rank = mix(card.chance, "away") % self.plan.host_count
             return f"http://{self.plan.host_name_at(rank)}:{self.port}/"
         return ""
@@ -213,30 +211,30 @@ class SyntheticWeb:
         """The numbers of the pages that the site's sitemap lists."""
         return range(0 if site.sitemap is SitemapKind.NONE else min(site.pages, 50_000))
 
-    def _other(self, site: Site, resource: Resource) -> Answer:
+    def _other(self, site: Site, resource: SitePath) -> WebAnswer:
         kind = resource.kind
-        if kind in (Kind.GO, Kind.HOP, Kind.AWAY):
+        if kind in (PathKind.GO, PathKind.HOP, PathKind.AWAY):
             location = self.redirect_target(site, resource)
             status = redirect_status(self.card(site, resource.number).chance)
-            return Answer(status, body=b"moved\n", location=location) if location else _NOT_FOUND
-        if kind is Kind.ROBOTS:
+            return WebAnswer(status, body=b"moved\n", location=location) if location else _NOT_FOUND
+        if kind is PathKind.ROBOTS:
             return self._robots(site)
-        if kind is Kind.PRIVATE:
-            return Answer(200, _HTML, b"<!DOCTYPE html><title>Private</title><p>Who let you in?\n")
-        if kind is Kind.IMAGE:
-            return Answer(200, "image/png", _PNG)
-        if kind is Kind.ASSET:
+        if kind is PathKind.PRIVATE:
+            return WebAnswer(200, _HTML, b"<!DOCTYPE html><title>Private</title><p>Who let you in?\n")
+        if kind is PathKind.IMAGE:
+            return WebAnswer(200, "image/png", _PNG)
+        if kind is PathKind.ASSET:
             content_type, text = asset(resource.number)
-            return Answer(200, content_type, text.encode() or _PNG)
-        if kind is Kind.DOCUMENT:
-            return Answer(200, "application/pdf", _pdf(f"http://{site.name}:{self.port}/"))
-        if kind is Kind.GONE:
+            return WebAnswer(200, content_type, text.encode() or _PNG)
+        if kind is PathKind.DOCUMENT:
+            return WebAnswer(200, "application/pdf", _pdf(f"http://{site.name}:{self.port}/"))
+        if kind is PathKind.GONE:
             return _GONE
-        if kind in (Kind.SITEMAP, Kind.SITEMAP_INDEX, Kind.SITEMAP_GZIP):
+        if kind in (PathKind.SITEMAP, PathKind.SITEMAP_INDEX, PathKind.SITEMAP_GZIP):
             return self._sitemap(site, kind)
         return _NOT_FOUND
 
-    def _robots(self, site: Site) -> Answer:
+    def _robots(self, site: Site) -> WebAnswer:
         if site.health is Health.ROBOTS_DOWN:
             return _ROBOTS_DOWN
         if site.robots is RobotsKind.MISSING:
@@ -251,23 +249,25 @@ class SyntheticWeb:
         if site.sitemap is not SitemapKind.NONE:
             name = "sitemap.xml" if site.sitemap is SitemapKind.PLAIN else "sitemap-index.xml"
             lines += ["", f"Sitemap: http://{site.name}:{self.port}/{name}"]
-        return Answer(200, body="\n".join([*lines, ""]).encode())
+        return WebAnswer(200, body="\n".join([*lines, ""]).encode())
 
-    def _sitemap(self, site: Site, kind: Kind) -> Answer:
+    def _sitemap(self, site: Site, kind: PathKind) -> WebAnswer:
         origin = f"http://{site.name}:{self.port}"
         head = '<?xml version="1.0" encoding="UTF-8"?>\n'
         space = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        if kind is Kind.SITEMAP_INDEX:
+        if kind is PathKind.SITEMAP_INDEX:
             location = f"<sitemap><loc>{origin}/sitemap-pages.xml.gz</loc></sitemap>"
-            return Answer(200, _XML, f"{head}<sitemapindex {space}>{location}</sitemapindex>\n".encode())
+            return WebAnswer(200, _XML, f"{head}<sitemapindex {space}>{location}</sitemapindex>\n".encode())
         paths = (self.card(site, number).path.replace("&", "&amp;") for number in self.sitemap_pages(site))
         entries = "\n".join(f"<url><loc>{origin}{path}</loc><lastmod>2024-05-01</lastmod></url>" for path in paths)
         body = f"{head}<urlset {space}>\n{entries}\n</urlset>\n".encode()
-        if kind is Kind.SITEMAP_GZIP:
-            return Answer(200, "application/gzip", compress(body, 1, mtime=0))
-        return Answer(200, _XML, body)
+        if kind is PathKind.SITEMAP_GZIP:
+            return WebAnswer(200, "application/gzip", compress(body, 1, mtime=0))
+        return WebAnswer(200, _XML, body)
 
-    def _page(self, site: Site, number: int, if_none_match: str, if_modified_since: str, accepts_gzip: bool) -> Answer:
+    def _page(
+        self, site: Site, number: int, if_none_match: str, if_modified_since: str, accepts_gzip: bool
+    ) -> WebAnswer:
         content = self.card(site, number).content
         card = self.card(site, content)
         version = self.version(card)
@@ -275,13 +275,13 @@ class SyntheticWeb:
         changed = _http_date((card.chance >> 24 & 0x3FF) + version)
         # RFC 9110 13.1.3: If-Modified-Since counts only if there is no If-None-Match.
         if etag in if_none_match if if_none_match else if_modified_since == changed:
-            return Answer(304, _HTML, etag=etag, last_modified=changed)
+            return WebAnswer(304, _HTML, etag=etag, last_modified=changed)
         body = self._render(site, content, version)
         if accepts_gzip and site.is_compressed:
             packer = zlib.compressobj(1, zlib.DEFLATED, 31)
             body = packer.compress(body) + packer.flush()
-            return Answer(200, _HTML, body, etag=etag, last_modified=changed, encoding="gzip")
-        return Answer(200, _HTML, body, etag=etag, last_modified=changed)
+            return WebAnswer(200, _HTML, body, etag=etag, last_modified=changed, encoding="gzip")
+        return WebAnswer(200, _HTML, body, etag=etag, last_modified=changed)
 
     def _render(self, site: Site, number: int, version: int) -> bytes:
         pool = self._pools[site.seed % len(self._pools)]
@@ -300,7 +300,7 @@ class SyntheticWeb:
         pictures = pictures_of(self.plan, number, self.port) if self.plan.styled else ""
         return b"".join((frame.start, head.encode(), *text, links.encode(), pictures.encode(), frame.end))
 
-    def _links(self, site: Site, number: int, pool: Pool, chance: int) -> str:
+    def _links(self, site: Site, number: int, pool: TextPool, chance: int) -> str:
         """The list of links. `&` is the only character of our hrefs that must be escaped in HTML."""
         anchors = pool.anchors
         place = chance & 0x7F
@@ -322,7 +322,7 @@ class _Frame(Struct, frozen=True):
 
 
 @lru_cache(maxsize=1 << 13)
-def _frame(key: PlanKey, site: Site, pool: Pool) -> _Frame:
+def _frame(key: PlanKey, site: Site, pool: TextPool) -> _Frame:
     nav = "".join(
         f'<a href="{href.replace("&", "&amp;")}">{pool.anchors[n]}</a> ' for n, href in enumerate(nav_hrefs(key, site))
     )
@@ -335,7 +335,7 @@ def _frame(key: PlanKey, site: Site, pool: Pool) -> _Frame:
     )
 
 
-def _paragraphs(pool: Pool, chance: int, page_bytes: int) -> list[bytes]:
+def _paragraphs(pool: TextPool, chance: int, page_bytes: int) -> list[bytes]:
     """Between half and one and a half times the wanted size, a heading before every third paragraph."""
     wanted = max(0, page_bytes - _FRAME_BYTES)
     mean_count = wanted / PARAGRAPH_BYTES

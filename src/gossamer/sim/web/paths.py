@@ -33,9 +33,7 @@ _OTHER = re.compile(r"/(go|hop|away|missing|gone|private|img|files)/(\d{1,9})(?:
 _TRACKING = re.compile(r"([?&])utm_[a-z]+=[^&]*(&|$)")
 
 
-class Kind(StrEnum):
-    """What a path of a site leads to."""
-
+class PathKind(StrEnum):
     PAGE = "page"
     GO = "go"  # redirect to the page with that number, or to HOP
     HOP = "hop"  # redirect to the page with that number
@@ -52,10 +50,8 @@ class Kind(StrEnum):
     SITEMAP_GZIP = "sitemap_gzip"
 
 
-class Resource(Struct, frozen=True, gc=False):
-    """A kind and its number on the site."""
-
-    kind: Kind
+class SitePath(Struct, frozen=True, gc=False):
+    kind: PathKind
     number: int = 0
 
 
@@ -71,18 +67,18 @@ class PageCard(Struct, frozen=True, gc=False):
     is_leaf: bool
 
 
-_NOT_FOUND = Resource(Kind.MISSING)
+_NOT_FOUND = SitePath(PathKind.MISSING)
 _FIXED = {
-    "/": Resource(Kind.PAGE),
-    "/robots.txt": Resource(Kind.ROBOTS),
-    "/search": Resource(Kind.PRIVATE),
+    "/": SitePath(PathKind.PAGE),
+    "/robots.txt": SitePath(PathKind.ROBOTS),
+    "/search": SitePath(PathKind.PRIVATE),
 }
 _SITEMAPS = {
     SitemapKind.NONE: {},
-    SitemapKind.PLAIN: {"/sitemap.xml": Resource(Kind.SITEMAP)},
+    SitemapKind.PLAIN: {"/sitemap.xml": SitePath(PathKind.SITEMAP)},
     SitemapKind.INDEX: {
-        "/sitemap-index.xml": Resource(Kind.SITEMAP_INDEX),
-        "/sitemap-pages.xml.gz": Resource(Kind.SITEMAP_GZIP),
+        "/sitemap-index.xml": SitePath(PathKind.SITEMAP_INDEX),
+        "/sitemap-pages.xml.gz": SitePath(PathKind.SITEMAP_GZIP),
     },
 }
 
@@ -121,7 +117,6 @@ def _is_copy(plan: WebPlan, site: Site, number: int, chance: int, fraction: floa
 
 @lru_cache(maxsize=1 << 16)
 def card_of(plan_key: PlanKey, site: Site, number: int) -> PageCard:
-    """The card of a page of the site."""
     plan = plan_key.plan
     chance = mix(site.seed, f"page {number}")
     path = path_of(site, number, chance)
@@ -155,7 +150,7 @@ def without_tracking(target: str) -> str:
     return target
 
 
-def route(key: PlanKey, site: Site, target: str) -> Resource:
+def route(key: PlanKey, site: Site, target: str) -> SitePath:
     """The resource of a request target (path and query) of the site."""
     target = without_tracking(target)
     fixed = _FIXED.get(target.partition("?")[0] if target.startswith("/search?") else target)
@@ -165,13 +160,13 @@ def route(key: PlanKey, site: Site, target: str) -> Resource:
     if match is not None:
         number = int(match[1])
         is_known = 0 < number < site.pages and card_of(key, site, number).path == target
-        return Resource(Kind.PAGE, number) if is_known else _NOT_FOUND
+        return SitePath(PathKind.PAGE, number) if is_known else _NOT_FOUND
     match = _OTHER.fullmatch(target)
     if match is None and key.plan.styled and (asset := asset_number(target)) is not None:
-        return Resource(Kind.ASSET, asset)
+        return SitePath(PathKind.ASSET, asset)
     if match is None:
         return _SITEMAPS[site.sitemap].get(target, _NOT_FOUND)
-    resource = Resource(Kind(match[1]), int(match[2]))
+    resource = SitePath(PathKind(match[1]), int(match[2]))
     return resource if resource.number < site.pages else _NOT_FOUND
 
 

@@ -2,7 +2,7 @@
 
 The Host header decides the site. Invariants: only peers in 127.0.0.0/8 are served; a
 connection's requests are answered one after the other; each request is in the log
-(`synth_log`) before it is answered. Slow sites wait on the loop's timer, CLOSED ones hang
+(`log`) before it is answered. Slow sites wait on the loop's timer, CLOSED ones hang
 up, strict ones answer 429 to requests that come too soon. The names 127.0.0.1, localhost and
 control.test are for the operator: `/_audit?politeness_s=1&…`, `/_log`, `/_plan`, `/_epoch?1`, `/_reset`.
 Cost: about 75 µs per page of 10 KB, half of it rendering; arrivals are stamped within 0.2 ms under full load.
@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.sim.web.log import LoggedRequest, RequestLog, encode_log
-from gossamer.sim.web.pages import TOO_SOON, Answer, SyntheticWeb
+from gossamer.sim.web.pages import TOO_SOON, SyntheticWeb, WebAnswer
 from gossamer.sim.web.server_judge import JudgeRules, judge
 from gossamer.sim.web.web import Health, Site, WebPlan
 
@@ -39,10 +39,10 @@ _FIELD = re.compile(
 )
 _CONTROL_HOSTS = frozenset({"127.0.0.1", "localhost", "control.test"})
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
-_METHOD_NOT_ALLOWED = Answer(405, body=b"GET and HEAD only\n")
+_METHOD_NOT_ALLOWED = WebAnswer(405, body=b"GET and HEAD only\n")
 
 
-class Request(Struct, frozen=True, gc=False):
+class RequestHead(Struct, frozen=True, gc=False):
     """The parts of a request's head that are used."""
 
     method: str
@@ -55,7 +55,7 @@ class Request(Struct, frozen=True, gc=False):
     keeps_alive: bool
 
 
-def parse_request(head: bytes) -> Request | None:
+def parse_request(head: bytes) -> RequestHead | None:
     """The request in a head that ends in an empty line; None if it is not HTTP/1."""
     line = _REQUEST_LINE.match(head)
     if line is None:
@@ -63,7 +63,7 @@ def parse_request(head: bytes) -> Request | None:
     fields = {name.lower(): value for name, value in _FIELD.findall(head, line.end() - 1)}
     connection = fields.get(b"connection", b"").lower()
     is_old = line[3] == b"0"
-    return Request(
+    return RequestHead(
         method=line[1].decode("ascii"),
         target=line[2].decode("latin-1"),
         host=fields.get(b"host", b"").partition(b":")[0].decode("latin-1").lower(),
@@ -77,8 +77,7 @@ def parse_request(head: bytes) -> Request | None:
     )
 
 
-def encode_answer(answer: Answer, *, keeps_alive: bool, is_head: bool = False, is_chunked: bool = False) -> bytes:
-    """The answer as bytes on the wire."""
+def encode_answer(answer: WebAnswer, *, keeps_alive: bool, is_head: bool = False, is_chunked: bool = False) -> bytes:
     lines = [_STATUS_LINES[answer.status], f"Server: synthetic\r\nContent-Type: {answer.content_type}\r\n"]
     if answer.status != 304:
         lines.append("Transfer-Encoding: chunked\r\n" if is_chunked else f"Content-Length: {len(answer.body)}\r\n")
@@ -163,8 +162,7 @@ class WebServer:
             if self._postponed:
                 asyncio.get_running_loop().call_soon(self._respond_to_one)
 
-    def answer(self, request: Request, site: Site | None, arrived_at: float) -> Answer:
-        """What is answered to a request that arrived now."""
+    def answer(self, request: RequestHead, site: Site | None, arrived_at: float) -> WebAnswer:
         if request.method not in ("GET", "HEAD"):
             return _METHOD_NOT_ALLOWED
         if site is not None and site.strict_pace_s:
@@ -180,26 +178,26 @@ class WebServer:
             accepts_gzip=request.accepts_gzip,
         )
 
-    def control(self, target: str) -> Answer:
+    def control(self, target: str) -> WebAnswer:
         """Answer the operator's requests, which are not logged."""
         path, _, query = target.partition("?")
         if path == "/_log":
-            return Answer(200, "application/x-ndjson", encode_log(self.log.requests))
+            return WebAnswer(200, "application/x-ndjson", encode_log(self.log.requests))
         if path == "/_plan":
-            return Answer(200, "application/json", msgspec.json.encode(self.plan))
+            return WebAnswer(200, "application/json", msgspec.json.encode(self.plan))
         if path == "/_epoch" and query.isdecimal():
             self.web.epoch = int(query)
-            return Answer(200, body=b"time has passed\n")
+            return WebAnswer(200, body=b"time has passed\n")
         if path == "/_reset":
             self.log.clear()
-            return Answer(200, body=b"forgotten\n")
+            return WebAnswer(200, body=b"forgotten\n")
         if path != "/_audit":
-            return Answer(404, body=b"there are /_audit, /_log, /_plan, /_epoch, /_reset\n")
+            return WebAnswer(404, body=b"there are /_audit, /_log, /_plan, /_epoch, /_reset\n")
         try:
             rules = msgspec.convert(dict(parse_qsl(query)), JudgeRules, strict=False)
         except msgspec.ValidationError as error:
-            return Answer(400, body=f"{error}\n".encode())
-        return Answer(200, "application/json", judge(self.web, self.log.requests, rules).as_json())
+            return WebAnswer(400, body=f"{error}\n".encode())
+        return WebAnswer(200, "application/json", judge(self.web, self.log.requests, rules).as_json())
 
 
 class _Connection(asyncio.Protocol):
@@ -238,7 +236,6 @@ class _Connection(asyncio.Protocol):
             self._serve_next()
 
     def abort(self) -> None:
-        """Close at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -258,7 +255,7 @@ class _Connection(asyncio.Protocol):
         else:
             self._begin(request)
 
-    def _begin(self, request: Request) -> None:
+    def _begin(self, request: RequestHead) -> None:
         now = monotonic()
         server = self._server
         site = server.web.site(request.host)
@@ -273,7 +270,7 @@ class _Connection(asyncio.Protocol):
             return
         server.postpone(partial(self._respond, request, site, now))
 
-    def _respond(self, request: Request, site: Site | None, arrived_at: float) -> None:
+    def _respond(self, request: RequestHead, site: Site | None, arrived_at: float) -> None:
         if self._transport is None:
             return
         answer = self._server.answer(request, site, arrived_at)
@@ -282,7 +279,7 @@ class _Connection(asyncio.Protocol):
         else:
             self._send(request, site, answer)
 
-    def _send(self, request: Request, site: Site | None, answer: Answer) -> None:
+    def _send(self, request: RequestHead, site: Site | None, answer: WebAnswer) -> None:
         transport = self._transport
         if transport is None:
             return

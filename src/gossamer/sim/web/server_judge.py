@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from gossamer.sim.web.log import LoggedRequest
 from gossamer.sim.web.pages import SyntheticWeb
-from gossamer.sim.web.paths import Kind
+from gossamer.sim.web.paths import PathKind
 from gossamer.sim.web.truth import Scope, Truth, find_truth
 from gossamer.sim.web.web import Health, Site
 
@@ -59,8 +59,6 @@ class Offences(Struct, frozen=True):
 
 
 class ServerVerdict(Struct, frozen=True, kw_only=True):
-    """What the servers' log shows."""
-
     requests: int
     hosts: int
     pages_fetched: int  # distinct pages of the web answered 200 or 304
@@ -106,7 +104,6 @@ class ServerVerdict(Struct, frozen=True, kw_only=True):
         return msgspec.json.encode(verdicts | msgspec.structs.asdict(self))
 
     def render(self) -> str:
-        """The report for people."""
         gap = "-" if self.min_gap_s is None else f"{self.min_gap_s * 1000:.1f} ms"
         lines = [
             f"{self.requests} requests to {self.hosts} hosts in {self.seconds:.1f} s, minimum gap at a host {gap}",
@@ -198,7 +195,7 @@ def _pages(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[str]:
     for request in asked:
         if request.status in (200, 304):
             resource = web.route(site, request.target)
-            if resource.kind is Kind.PAGE:
+            if resource.kind is PathKind.PAGE:
                 yield web.url(site, resource.number)
 
 
@@ -232,7 +229,7 @@ def _find_twice(web: SyntheticWeb, site: Site, asked: _Asked) -> Iterator[Offend
             continue
         resource = web.route(site, request.target)
         # For the router all of /search is one PRIVATE resource; it is counted as disallowed, once per request.
-        if resource.kind is Kind.PRIVATE:
+        if resource.kind is PathKind.PRIVATE:
             continue
         if resource in seen:
             yield _offending(request, "had been answered 200 before")

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct, field
 
 from gossamer.sim.web.pages import SyntheticWeb
-from gossamer.sim.web.paths import Kind, Resource
+from gossamer.sim.web.paths import PathKind, SitePath
 from gossamer.sim.web.web import Site
 
 Scope = Literal["host", "domain", "any"]
@@ -37,11 +37,11 @@ class _Walk(Struct):
     places: frozenset[str]
     sitemaps: bool
     max_depth: int
-    queue: deque[tuple[Site, Resource, int]] = field(default_factory=deque)
-    seen: set[tuple[str, Kind, int]] = field(default_factory=set)
+    queue: deque[tuple[Site, SitePath, int]] = field(default_factory=deque)
+    seen: set[tuple[str, PathKind, int]] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
     met: set[tuple[str, str]] = field(default_factory=set)
-    found: dict[Kind, set[str]] = field(default_factory=dict)
+    found: dict[PathKind, set[str]] = field(default_factory=dict)
 
     def offer(self, host: str, target: str, depth: int, *, is_redirect: bool = False) -> None:
         """Queue a URL if it is new, in scope and on a site that works."""
@@ -54,13 +54,13 @@ class _Walk(Struct):
             return
         resource = self.web.route(site, target)
         self._greet(site)
-        kind = Kind.PRIVATE if site.is_disallowed(target) else resource.kind
+        kind = PathKind.PRIVATE if site.is_disallowed(target) else resource.kind
         identity = (host, kind, resource.number)
         if identity in self.seen:
             return
         self.seen.add(identity)
         self.found.setdefault(kind, set()).add(f"http://{host}:{self.web.port}{target}")
-        if kind is not Kind.PRIVATE:
+        if kind is not PathKind.PRIVATE:
             (self.queue.appendleft if is_redirect else self.queue.append)((site, resource, depth))
 
     def is_in_scope(self, site: Site) -> bool:
@@ -75,9 +75,8 @@ class _Walk(Struct):
         for number in self.web.sitemap_pages(site):
             self.offer(site.name, self.web.card(site, number).path, 0)
 
-    def visit(self, site: Site, resource: Resource, depth: int) -> None:
-        """Follow the links of a resource."""
-        if resource.kind is Kind.PAGE:
+    def visit(self, site: Site, resource: SitePath, depth: int) -> None:
+        if resource.kind is PathKind.PAGE:
             path = self.web.card(site, resource.number).path
             for href in self.web.hrefs(site, resource.number):
                 self._follow(site, path, href, depth + 1)
@@ -127,13 +126,13 @@ def find_truth(
 
 
 def _as_truth(web: SyntheticWeb, walk: _Walk) -> Truth:
-    pages = {_plain_url(web, host, number) for host, kind, number in walk.seen if kind is Kind.PAGE}
+    pages = {_plain_url(web, host, number) for host, kind, number in walk.seen if kind is PathKind.PAGE}
     counts = {kind: len(urls) for kind, urls in walk.found.items()}
     return Truth(
         pages=frozenset(pages),
-        documents=frozenset(walk.found.get(Kind.DOCUMENT, ())),
-        redirects=sum(counts.get(kind, 0) for kind in (Kind.GO, Kind.HOP, Kind.AWAY)),
-        broken=counts.get(Kind.MISSING, 0) + counts.get(Kind.GONE, 0),
+        documents=frozenset(walk.found.get(PathKind.DOCUMENT, ())),
+        redirects=sum(counts.get(kind, 0) for kind in (PathKind.GO, PathKind.HOP, PathKind.AWAY)),
+        broken=counts.get(PathKind.MISSING, 0) + counts.get(PathKind.GONE, 0),
     )
 
 

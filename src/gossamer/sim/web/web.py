@@ -31,8 +31,6 @@ _NAME = re.compile(r"(?:([a-z0-9]+)\.)?site-(\d{5,9})\.[a-z.]+")
 
 
 class Health(StrEnum):
-    """Whether a host works."""
-
     WELL = "well"
     CLOSED = "closed"  # accepts every request and closes the connection
     ERRING = "erring"  # 500 to everything
@@ -40,8 +38,6 @@ class Health(StrEnum):
 
 
 class RobotsKind(StrEnum):
-    """What /robots.txt of a host contains."""
-
     OPEN = "open"  # exists, and allows everything
     RULES = "rules"  # forbids /private/ except /private/open/, and /search
     MISSING = "missing"  # 404
@@ -143,7 +139,6 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def host_count(self) -> int:
-        """All host names."""
         return self.hosts or self.domains
 
     @property
@@ -156,7 +151,6 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple((health, round(fraction * self.host_count)) for health, fraction in shares)
 
     def domain_name(self, domain: int) -> str:
-        """The registrable domain with this number."""
         return f"site-{domain:05d}.{self.suffixes[domain % len(self.suffixes)]}"
 
     def address(self, domain: int) -> str:
@@ -170,7 +164,6 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.domain_name(domain) if slot == 0 else f"{_label(slot)}.{self.domain_name(domain)}"
 
     def host_name_at(self, rank: int) -> str:
-        """The name of the host with this rank."""
         return self.host_name(unpermute(rank, self.host_count, self.seed, "rank"))
 
     def sibling_name(self, site: Site) -> str:
@@ -211,7 +204,6 @@ class WebPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return index if self.host_name(index) == name else None
 
     def pages_at(self, rank: int) -> int:
-        """How many pages the host at this rank has."""
         available = self.available_hosts
         if rank >= available:
             return _PAGES_OF_A_BROKEN_HOST

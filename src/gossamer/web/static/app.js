@@ -1,6 +1,6 @@
-// The frame of the page: views by address, the stream of figures, commands, keys, light and dark.
+// The frame of the dashboard: views by address, the stream of figures, commands, keys, light and dark.
 
-import { command, get } from "./api.js";
+import { command, events, get } from "./api.js";
 import { count, el, put } from "./dom.js";
 import { duplicates, dead, traps } from "./lists.js";
 import { host, hosts } from "./hosts.js";
@@ -31,7 +31,7 @@ const main = document.getElementById("main");
 const app = {
   status: null,
   isConnected: false,
-  isOver: false,  // the page's process has ended
+  isOver: false,  // the dashboard's process has ended
   listeners: new Set(),
   eventListener: null,
   command: give,
@@ -101,29 +101,27 @@ function drawViews() {
 function connect(filter) {
   if (app.isOver) return;
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value)).toString();
-  if (stream && query === streamFilter && stream.readyState !== EventSource.CLOSED) return;
+  if (query === streamFilter && stream?.isOpen) return;
   stream?.close();
   streamFilter = query;
-  stream = new EventSource(`/api/events?${query}`);
-  stream.addEventListener("status", (message) => receive(JSON.parse(message.data)));
-  stream.addEventListener("events", (message) => app.eventListener?.(JSON.parse(message.data)));
-  stream.addEventListener("trouble", (message) => banner(`The crawl cannot be read now: ${JSON.parse(message.data).error}`));
-  stream.addEventListener("end", (message) => end(JSON.parse(message.data)));
-  stream.addEventListener("error", () => {
-    disconnect("not connected", `The connection is lost; trying again. If the page has ended, this shows it again: ${app.status?.show_again ?? "gossamer ui DIR"}`);
-    if (stream.readyState === EventSource.CLOSED) {
-      setTimeout(() => query === streamFilter && connect(filter), 3000);  // unless another filter was chosen meanwhile
-    }
+  stream = events(query, (name, content) => {
+    if (name === "status") receive(content);
+    else if (name === "events") app.eventListener?.(content);
+    else if (name === "trouble") banner(`The crawl cannot be read now: ${content.error}`);
+    else if (name === "end") end(content);
+  }, (reason) => {
+    disconnect("not connected", reason || `The connection is lost; trying again. If the dashboard has ended, this shows it again: ${app.status?.show_again ?? "gossamer ui DIR"}`);
+    if (!reason) setTimeout(() => query === streamFilter && connect(filter), 3000);  // unless another filter was chosen meanwhile
   });
 }
 
-// The process of the page has said that it ends: nothing more will come.
+// The process of the dashboard has said that it ends: nothing more will come.
 function end(last) {
   stream.close();
   streamFilter = null;
   const again = app.status?.show_again ?? "gossamer ui DIR";
-  if (last.is_running) disconnect("page closed", `This page has ended; the crawl goes on. To see it: ${again}`);
-  else disconnect(!app.status || app.status.is_running ? "ended" : stateName(app.status), `The crawl has ended, and this page with it. To see it again: ${again}`, "info");
+  if (last.is_running) disconnect("dashboard closed", `This dashboard has ended; the crawl goes on. To see it: ${again}`);
+  else disconnect(!app.status || app.status.is_running ? "ended" : stateName(app.status), `The crawl has ended, and this dashboard with it. To see it again: ${again}`, "info");
   app.isOver = true;
 }
 

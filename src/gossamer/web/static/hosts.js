@@ -108,6 +108,7 @@ function drawHost(parts, app, answer) {
     ["queued", `${plural(host.queued, "URL")}${host.queued && app.status?.is_running !== false && app.status?.state !== "paused" ? `, done in ${duration(host.time_left_s)}` : ""}`],
     ["pace", answer.pace.map((line) => el("div", {}, line))],
     ["in flight", host.in_flight ? count(host.in_flight) : null],
+    ["waits for", host.waits_for || null],
     ["next request", next(host, app)],
     ["first byte", duration(host.latency_ms / 1000)],
     ["known since", `${moment(host.first_seen_at)}, last request ${moment(host.last_fetch_at)}`],

@@ -67,7 +67,7 @@ export function live(main, app) {
   begin();
 }
 
-// What concerns neither a URL nor a host, such as a command, is told by its text.
+// An event without a URL or host, such as a command, is shown by its text.
 function where(event) {
   const text = [event.kind, event.text].filter(Boolean).join(" – ");
   if (!event.url && !event.host) return el("span", { class: "first" }, text || words(event.event));

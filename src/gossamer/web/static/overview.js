@@ -5,7 +5,7 @@ import { LineChart, meter, partsBar } from "./chart.js";
 import { card, count, duration, el, hostLink, moment, percent, plural, put, rate, size, table, words } from "./dom.js";
 
 const MAX_SAMPLES = 600;
-const SHOWN_S = 600;  // of before the page was opened
+const SHOWN_S = 600;  // of before the dashboard was opened
 // A crawl that runs knows what is in progress, its ledger what is swapped out or dead: hardly two of a colour are shown together.
 const HOST_STATES = [
   ["ready", "k1"], ["busy", "k4"], ["blocked", "k2"], ["waiting", "k3"], ["parked", "k5"], ["swapped_out", "k4"], ["idle", "k6"],
@@ -15,12 +15,12 @@ const PHASES = ["dns", "connect", "tls", "first_byte", "body", "total"];
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const BOUND_BY = {
   politeness: "Politeness", dns: "Name look-ups", connections: "Connections", cpu: "CPU", disk: "The disk",
-  ledger: "The ledger", nothing_left: "Nothing is left to do", paused: "A pause",
+  ledger: "The ledger", nothing_left: "Nothing is left to do", retries: "Waits before retries", paused: "A pause",
 };
 // Samples outlive the view, so that coming back shows the same lines.
 const samples = [];
 let history = null;
-let wasRunning = false;  // since the page was opened
+let wasRunning = false;  // since the dashboard was opened
 
 // Of every status that comes, whichever view is shown.
 export function sample(status) {
@@ -122,7 +122,7 @@ function drawTiles(into, status) {
       ? tile("Pages per second", rate(speed), `${rate(figures.rates["1m"]?.pages)} in a minute, ${rate(figures.rates.run?.pages)} in this run`)
       : tile("Pages per second", rate(status.pages_per_second), `over ${duration(status.seconds)}`),
     tile("Errors", percent(status.error_rate), `${count(status.errors)} of ${plural(status.fetches, "fetch", "fetches")}`),
-    tile("Queued", count(status.urls_queued), `${count(status.urls_seen)} known, ${count(status.urls_parked)} parked`),
+    tile("Queued", count(status.urls_queued), `${count(status.urls_seen)} known, ${count(status.urls_parked)} parked, ${count(status.urls_over_budget)} over budget`),
     tile("Hosts", count(status.hosts_known), `${count(status.unique_hosts)} with pages, of ${plural(status.unique_domains, "domain")}`),
     ...(status.visits ? [tile("Fetched again", count(status.visits.all), again(status))] : []),
     tile("Received", size(status.bytes), `${plural(status.duplicates + status.near_duplicates, "copy", "copies")} among the pages`),
@@ -235,9 +235,7 @@ function drawMachine(into, status) {
     ["CPU per page", `${status.cpu_ms_per_page.toFixed(2)} ms`],
     ["hub, worker", share("hub") ? `${share("hub")}${share("worker") ? `, ${share("worker")}` : ""} of a core` : null],
     ["commits", figures.commits ? `${count(figures.commits)}, median ${duration(quantile(figures.commit_time, 0.5))}, 99 % ${duration(quantile(figures.commit_time, 0.99))}` : null],
-    ["disk", figures.free_bytes ? `${size(figures.free_bytes)} free` : null],
-    ["open files", figures.open_files ? count(figures.open_files) : null],
-    ["compression", figures.compression_ratio ? `${figures.compression_ratio.toFixed(1)} to 1` : null],
+    ...status.rows,
     ["workers", figures.workers ? `${count(figures.workers)}${figures.worker_deaths ? `, ${plural(figures.worker_deaths, "death")}` : ""}` : null],
   ];
   const shown = rows.filter(([, text]) => text);

@@ -1,6 +1,6 @@
 // The pages that were fetched, and one of them as it was archived: in a frame that can do nothing.
 
-import { get } from "./api.js";
+import { address, get } from "./api.js";
 import { card, count, el, facts, moment, plural, put, size, table, whyIdLink, whyLink } from "./dom.js";
 import { calm, Growing } from "./more.js";
 
@@ -44,7 +44,7 @@ export function page(main, app, id) {
 function draw(into, answer) {
   const one = answer.page;
   // No token of the sandbox is given: no scripts, no forms, no origin, no way out.
-  const copy = () => el("iframe", { class: "copy", sandbox: "", src: `/api/pages/${one.id}/copy`, title: "The archived copy", referrerpolicy: "no-referrer" });
+  const copy = () => el("iframe", { class: "copy", sandbox: "", src: address(answer.copy), title: "The archived copy", referrerpolicy: "no-referrer" });
   const text = () => el("pre", { tabindex: "0" }, answer.text || "No text was found in it.", answer.is_text_cut ? "\n… (cut)" : "");
   const headers = () => table("Headers", [
     { name: "header", cls: "mono", cell: (header) => header.name },
