@@ -197,7 +197,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _field(Group.LIMITS, "memory ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
     ] = None
     max_redirects: Annotated[
-        Annotated[int, Meta(ge=0, le=100)],
+        Annotated[int, Meta(ge=0, le=20)],  # `MAX_CHAIN` of `reading.why.fates`
         _field(Group.LIMITS, "redirects followed in a row; browsers follow 20"),
     ] = 5
     max_wait: Annotated[
