@@ -20,6 +20,7 @@ WITH_SETTINGS = ["crawl", "resume", "retry", "bench"]
 STORED = {"target_unique_domains": 5, "max_pages_per_domain": 10, "user_agent": "Sample/1.0", "near_dup": "minhash"}
 SAMPLES: dict[str, object] = {
     "max_wait": 500.0,
+    "max_redirects": 9,
     "memory": 4 << 30,
     "spool": 1 << 30,
     "revisit_share": 0.25,

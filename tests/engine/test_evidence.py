@@ -139,6 +139,21 @@ def test_deep_links_of_a_heavy_host_are_refused() -> None:
     assert [event.reason for event in bench.told(EventName.EXCLUDED_BY_RULE)] == ["oversize_host"]
 
 
+@pytest.mark.parametrize(("max_oversize", "last"), [(1, 2), (2, 4), (None, 4)])
+def test_an_option_says_after_how_many_over_size_answers_deep_links_are_refused(
+    max_oversize: int | None, last: int
+) -> None:
+    bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(max_oversize=max_oversize))
+    tasks = bench.past_robots()
+    for number in range(5):
+        truncated = Truncation.LENGTH if number == 0 else Truncation.NONE
+        page(bench, tasks[0], [f"/{number}"], text=f"t{number}".encode(), truncated=truncated)
+        tasks = bench.tasks(after_s=1.0)
+        if not tasks:
+            break
+    assert number == last
+
+
 def test_hosts_of_a_domain_have_a_budget_and_seeds_none() -> None:
     bench = Bench("http://a.test/", limits=LIMITS, rules=CrawlRules(max_hosts_per_domain=3))
     (task,) = bench.past_robots()

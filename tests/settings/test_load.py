@@ -7,6 +7,7 @@ import pytest
 from gossamer.core.frontier.priority import QueueOrder
 from gossamer.core.links.scope import Reach
 from gossamer.model.errors import UsageError
+from gossamer.settings.budget import usable_cores
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.load import (
     changed_fixed_option,
@@ -164,8 +165,19 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     _complaint(what)
 
 
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [({"types": "html", "accept": ("image/png",)}, "accept"), ({"types": "html", "pdf": "deep"}, "pdf")],
+)
+def test_html_only_and_more_than_html_are_refused_together(values: dict[str, object], named: str) -> None:
+    with pytest.raises(UsageError, match=f"^{named} = .*--types html") as what:
+        merged(("flags", values))
+    _complaint(what)
+
+
 def test_workers_may_be_left_to_us() -> None:
-    assert merged(("flags", {"workers": "auto"})).workers >= 1
+    for given in ("auto", "0", 0):
+        assert merged(("flags", {"workers": given})).workers == usable_cores()
 
 
 def test_defaults_that_depend_on_other_settings() -> None:

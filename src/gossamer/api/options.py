@@ -44,9 +44,12 @@ class CrawlOptions(TypedDict, total=False):
     address_connections: int  # requests in flight to one IP address, 0 = no limit
     domain_share: int  # of all connections, and of a shared IP address's, to one registrable domain, 100 = no limit
     connections: int  # requests in flight per worker process
-    workers: int | Literal["auto"]  # processes; auto, or 0 = one per core
+    workers: int | Literal["auto"]  # processes, not threads; auto, or 0 = one per core
     timeout: float  # for connect, TLS, first byte and silence each; 3 times that for a whole answer
     max_bytes: int  # maximum size of a body, decoded and on the wire
+    max_oversize: (
+        int | None
+    )  # after N answers over max_bytes, follow no deep links to their host (3, if half its pages)
     memory: int | str | None  # memory ceiling of all processes, as 2G or 512M (3/4 of the machine's)
     max_redirects: int  # redirects followed in a row, at most 20, as in browsers
     max_wait: float  # the crawl is over when everything left is parked for longer
@@ -80,6 +83,7 @@ class CrawlOptions(TypedDict, total=False):
     feed: Sequence[str]  # topic that gets every document: kafka://broker:port,…/topic
     s3_layout: Literal["segments", "page"]  # in S3: WARC files made of segments, or an object per page
     spool: int | str | None  # pause while this much in the folder waits for S3, as 500M (4G)
+    types: Literal["all", "html"]  # html: answers of all other types are cut off after the header
     accept: Sequence[str]  # store this type too, as image/png or image/*
     save_interval: int  # pages per WARC file
     dns: str  # use this DNS server and no other

@@ -106,6 +106,7 @@ def build_crawl(
         follows_duplicates=settings.follow_duplicates,
         cooldown_s=settings.cooldown_sec,
         max_queued=settings.max_queued,
+        max_oversize=settings.max_oversize,
         max_redirects=settings.max_redirects,
         continues_after_target=settings.after_target is AfterTarget.CONTINUE,
         max_hosts_per_domain=settings.max_hosts_per_domain,

@@ -81,10 +81,10 @@ from gossamer.runtime.workers.answers import WorkerRules
 from gossamer.runtime.workers.factory import WorkerConfig
 from gossamer.runtime.workers.pool import WorkerSource
 from gossamer.runtime.workers.source import LocalWorkers, WorkerLedger
-from gossamer.settings.budget import Budget
+from gossamer.settings.budget import Budget, usable_cores
 from gossamer.settings.crawl_key import new_identity
 from gossamer.settings.identity import robots_token_of
-from gossamer.settings.model import PdfUse, RobotsUnreachable, Settings
+from gossamer.settings.model import PageTypes, PdfUse, RobotsUnreachable, Settings
 from gossamer.settings.plugins import LINK_FILTER, ORDER, PARSER, SINK, check_plugins, of_kind, with_versions
 from gossamer.settings.regions import rules_of, use_regions
 from gossamer.settings.repeatable import Repeatability, is_repeatable
@@ -347,10 +347,23 @@ def _basis_of(settings: Settings, folder: CrawlFolder, observer: Observer, seat:
             f"only {files} files may be open at once: {possible.connections} connections per worker are used instead "
             f"of {settings.connections}; 'ulimit -n {files_for(settings.connections)}' allows all of them"
         )
+    if too_many := warning_of_workers(settings.workers, usable_cores()):
+        warnings["many_workers"] = too_many
     time_line = TimeLine.begin() if seat is None else seat.time_line
     node = "" if seat is None else seat.node.name
     plan = UploadPlan.of(settings, folder, run=file_stem(time_line.wall_at_start), node=node)
     return _Basis(settings, budget_of(possible), folder, observer, time_line, seat, plan, warnings, access)
+
+
+def warning_of_workers(workers: int, cores: int) -> str:
+    """Return what somebody should know who asks for more workers than there are cores; empty if there is nothing."""
+    if workers <= cores:
+        return ""
+    has = "1 core executes" if cores == 1 else f"{cores} cores execute"
+    return (
+        f"--workers {workers}: a worker is a process, not a thread, and {has} no more than {cores} at once; "
+        "for more requests at the same time: --connections N (per worker), and --host-connections N for one host"
+    )
 
 
 def _within_files(settings: Settings, files: int) -> Settings:
@@ -398,6 +411,7 @@ def _worker_config(basis: _Basis, *, reads_anchors: bool) -> WorkerConfig:
             parses_pdf=settings.parse_pdf_links,
             parses_pdf_deep=settings.pdf is PdfUse.DEEP,
             accepts=accepted_types(settings),
+            html_only=settings.types is PageTypes.HTML,
             robots_token=robots_token_of(settings),
             previews=basis.observer.previews,
             near_dup=settings.near_dup,

@@ -113,7 +113,8 @@ def add_some(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
 
 
 def _add(group: argparse._ArgumentGroup | argparse.ArgumentParser, option: Option, *, is_listed: bool = True) -> None:
-    flags = [*option.flags, f"--{option.key}"]
+    aliases = [flag for flag in option.flags if flag.startswith("--")]
+    flags = [*(flag for flag in option.flags if flag not in aliases), f"--{option.key}", *aliases]
     text = _help(option) if is_listed else argparse.SUPPRESS
     if option.is_switch:
         group.add_argument(*flags, action=argparse.BooleanOptionalAction, default=None, dest=option.name, help=text)

@@ -18,6 +18,7 @@ class CrawlRules(Struct, frozen=True):
     follows_duplicates: bool = True
     cooldown_s: float = 0.0
     max_queued: int | None = None
+    max_oversize: int | None = None  # answers over the size limit, after which deep links to their host are refused
     max_redirects: int = 5  # in a row
     continues_after_target: bool = False
     max_hosts_per_domain: int = 1000

@@ -12,6 +12,7 @@ makes no part smaller. The bytes of an entry were measured by `benchmarks/memory
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
@@ -179,6 +180,11 @@ def _uses(workers: int, connections: int, max_bytes: int) -> dict[str, _Part]:
 
 
 # -- as an operator writes it --------------------------------------------------------------------------
+
+
+def usable_cores() -> int:
+    """Return on how many cores this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def size_from(text: str) -> int | None:

@@ -19,10 +19,10 @@ from gossamer.core.links.scope import Reach
 from gossamer.core.robots.rules import product_token
 from gossamer.core.url.patterns import pattern_fault
 from gossamer.model.errors import UsageError
-from gossamer.settings.budget import check_ceiling, size_from
+from gossamer.settings.budget import check_ceiling, size_from, usable_cores
 from gossamer.settings.identity import robots_token_of
 from gossamer.settings.listening import address_of
-from gossamer.settings.model import Option, PaceSetting, Settings, options
+from gossamer.settings.model import Option, PaceSetting, PageTypes, PdfUse, Settings, options
 from gossamer.settings.plugins import bare_name
 from gossamer.settings.regions import check_regions
 from gossamer.settings.requests import (
@@ -150,10 +150,8 @@ def merged(*sources: tuple[str, Mapping[str, Any]]) -> Settings:
     for source, values in sources:
         settings.update(values)
         named.update(dict.fromkeys(values, source))
-    if settings.get("workers") == "auto":
-        import os
-
-        settings["workers"] = os.cpu_count() or 1
+    if settings.get("workers") in ("auto", "0", 0):
+        settings["workers"] = usable_cores()
     for name in ("ca_file", "geoip"):
         if isinstance(settings.get(name), str) and settings[name]:
             settings[name] = str(Path(settings[name]).absolute())  # a crawl may be continued from elsewhere
@@ -214,7 +212,12 @@ def _stray_pace_key(key: str) -> str:
     return f"unknown key '{key}'; {hint}"
 
 
-_LIMITS = frozenset({"max_time", "max_pages_per_host", "max_pages_per_domain", "max_queued", "target_unique_domains"})
+_LIMITS = frozenset(
+    {
+        *("max_time", "max_pages_per_host", "max_pages_per_domain", "max_queued", "max_oversize"),
+        "target_unique_domains",
+    }
+)
 _WITH_NONE = _LIMITS | {"max_pages"}
 NO_LIMIT = "none"  # as a value of these
 _PLAIN_WORDS = {
@@ -257,6 +260,7 @@ def _check(settings: Settings) -> None:
     for name in ("ui_listen", "metrics_listen"):
         if getattr(settings, name):
             address_of(getattr(settings, name), name.replace("_", "-"))
+    _check_types(settings)
     for name in settings.accept:
         if not re.fullmatch(_MEDIA_TYPE, name):
             raise UsageError(f"accept = {name!r}: not a media type; expected image/png or image/*")
@@ -269,6 +273,18 @@ def _check(settings: Settings) -> None:
     check_regions(settings.region, is_strict=settings.strict_regions)
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
+
+
+def _check_types(settings: Settings) -> None:
+    """Refuse what would read or store other types than the one that is wanted."""
+    if settings.types is not PageTypes.HTML:
+        return
+    if settings.accept:
+        raise UsageError(
+            f"accept = {', '.join(settings.accept)}: with --types html nothing else is stored; expected one"
+        )
+    if settings.pdf is PdfUse.DEEP:
+        raise UsageError("pdf = deep: with --types html no PDF file is read; expected one of the two")
 
 
 def _check_ranking(settings: Settings) -> None:

@@ -31,6 +31,13 @@ class SitemapUse(StrEnum):
     OFF = "off"
 
 
+class PageTypes(StrEnum):
+    """Which answers are pages, and are read and stored whole."""
+
+    ALL = "all"
+    HTML = "html"
+
+
 class PdfUse(StrEnum):
     """How PDF files are read."""
 
@@ -104,7 +111,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of one crawl. Fields marked fixed must not change once a crawl has started."""
 
     max_pages: Annotated[
-        _Count | None, _field(Group.LIMITS, "stop after N pages fetched successfully, or none (10000)", flags=("-n",))
+        _Count | None,
+        _field(Group.LIMITS, "stop after N pages fetched successfully, or none (10000)", flags=("-n", "--number")),
     ] = None
     max_depth: Annotated[_Natural, _field(Group.LIMITS, "links followed from a seed")] = 10
     max_time: Annotated[
@@ -181,8 +189,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             metavar="PERCENT",
         ),
     ] = 75
-    connections: Annotated[_Count, _field(Group.FETCHING, "requests in flight per worker process", flags=("-c",))] = 256
-    workers: Annotated[_Natural, _field(Group.FETCHING, "processes; auto, or 0 = one per core", metavar="N|auto")] = 1
+    connections: Annotated[
+        _Count, _field(Group.FETCHING, "requests in flight per worker process", flags=("-c", "--max-concurrency"))
+    ] = 256
+    workers: Annotated[
+        _Natural, _field(Group.FETCHING, "processes, not threads; auto, or 0 = one per core", metavar="N|auto")
+    ] = 1
     timeout: Annotated[
         Annotated[float, Meta(gt=0)],
         _field(
@@ -192,6 +204,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = 10.0
     max_bytes: Annotated[_Count, _field(Group.LIMITS, "maximum size of a body, decoded and on the wire")] = 5_000_000
+    max_oversize: Annotated[
+        _Count | None,
+        _field(
+            Group.LIMITS, "after N answers over --max-bytes, follow no deep links to their host (3, if half its pages)"
+        ),
+    ] = None
     memory: Annotated[
         _Count | None,
         _field(Group.LIMITS, "memory ceiling of all processes, as 2G or 512M (3/4 of the machine's)", metavar="SIZE"),
@@ -309,6 +327,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=MIN_SPOOL_BYTES)] | None,
         _field(Group.STORING, "pause while this much in the folder waits for S3, as 500M (4G)", metavar="SIZE"),
     ] = None
+    types: Annotated[
+        PageTypes,
+        _field(Group.STORING, "html: answers of all other types are cut off after the header", is_fixed=True),
+    ] = PageTypes.ALL
     accept: Annotated[
         tuple[str, ...],
         _field(Group.STORING, "store this type too, as image/png or image/*", is_fixed=True, metavar="TYPE"),

@@ -122,6 +122,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-p",
         "--progress",
+        "--show-progress",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="show progress; off a terminal a line every 50 pages (without: every 30 s)",

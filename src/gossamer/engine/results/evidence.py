@@ -82,6 +82,7 @@ class Evidence(ShardMemory):
         emitter: EventEmitter,
         *,
         is_on: bool = True,
+        max_oversize: int | None = None,
     ) -> None:
         self._intake = intake
         self._ledger = ledger
@@ -89,6 +90,9 @@ class Evidence(ShardMemory):
         self._holding = holding
         self._events = emitter
         self._is_on = is_on
+        # A limit that the operator has set holds whatever else the host has.
+        self._max_oversize = max_oversize or OVERSIZE_ANSWERS
+        self._oversize_share = 0.0 if max_oversize else OVERSIZE_SHARE
         self._soft = SoftNotFound()
 
     # -- what survives a restart, and the loss of a shard -----------------------------------------
@@ -116,8 +120,8 @@ class Evidence(ShardMemory):
     # -- facts ------------------------------------------------------------------------------------
 
     def load_host(self, host: HostRecord) -> None:
-        """Remember a host that mostly sends over-size answers."""
-        if host.oversize >= OVERSIZE_ANSWERS and host.oversize >= OVERSIZE_SHARE * host.pages:
+        """Remember a host that mostly sends over-size answers, or more of them than the operator allows."""
+        if host.oversize >= self._max_oversize and host.oversize >= self._oversize_share * host.pages:
             self._intake.heavy_hosts.add(host.name)
         else:
             self._intake.heavy_hosts.discard(host.name)

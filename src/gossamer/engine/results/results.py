@@ -68,7 +68,15 @@ class Results:
         self._holding = admission.holding
         self.copies = Copies(ledger, rules.near_dup, emitter, state)
         self.verdicts = TrapVerdicts(intake, ledger, removal=removal, admission=admission, emitter=emitter, state=state)
-        self.evidence = Evidence(intake, ledger, self.verdicts, admission.holding, emitter, is_on=rules.watches_traps)
+        self.evidence = Evidence(
+            intake,
+            ledger,
+            self.verdicts,
+            admission.holding,
+            emitter,
+            is_on=rules.watches_traps,
+            max_oversize=rules.max_oversize,
+        )
         self.spam = SpamWatch(rules.spam, intake, frontier.limits.demoted_hosts, ledger, emitter=emitter, state=state)
         self.links = LinkFollowing(rules, ledger, admission, scope, backlog=backlog, emitter=emitter, state=state)
         self.requisites = RequisiteQueue(

@@ -36,6 +36,7 @@ class WorkerRules(Struct, frozen=True):
     parses_pdf: bool = True
     parses_pdf_deep: bool = False
     accepts: tuple[str, ...] = ()
+    html_only: bool = False  # beside what it accepts
     robots_token: str = ROBOTS_TOKEN  # of directives in pages
     previews: int = 0  # pages of which the first words are read, for whoever watches the crawl
     near_dup: NearDup = NearDup.MINHASH

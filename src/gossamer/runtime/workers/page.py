@@ -26,7 +26,7 @@ from gossamer.parse.dispatch import declared_type, parse_exchange
 from gossamer.parse.feeds.feed_type import FEED_TYPES, feed_type
 from gossamer.parse.html.hrefs import ALWAYS_EXAMINED, max_examined
 from gossamer.parse.text.fingerprint import number_fingerprint, short_fingerprint, text_fingerprint
-from gossamer.parse.types.sniff import sniff_type
+from gossamer.parse.types.sniff import HTML, XHTML, sniff_type
 
 if TYPE_CHECKING:
     from gossamer.parse.feeds.sitemap import SitemapUrl
@@ -40,7 +40,7 @@ MAX_TREE_BYTES = 1_500_000  # of a page whose tree is needed: up to 0.2 µs each
 _PREVIEW_WORDS = 20
 _PREVIEW_BYTES = 4000  # of the text, in which the first paragraph is looked for
 _PARAGRAPH_CHARS = 40  # entries of menus are shorter
-_JUDGED_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_JUDGED_TYPES = frozenset({HTML, XHTML})
 _MINHASH = NearDup.MINHASH
 _ETAG = expression(r'(?:W/)?"[ !#-~]*"')
 
@@ -129,6 +129,9 @@ def read_page(task: FetchTask, exchange: Exchange, result: Result, rules: Worker
     failpoints.reach("in_parse", task.url)
     document = _document_of(exchange, rules)
     result.content_type = document.content_type
+    if rules.html_only and not _is_wanted(document.content_type, rules):
+        result.outcome = Outcome.TYPE_REFUSED  # the header said nothing, or something else
+        return
     if document.content_type == PDF and PDF not in rules.accepts:
         result.outcome = Outcome.LINKS_ONLY
     result.charset = document.charset
@@ -159,6 +162,11 @@ def read_page(task: FetchTask, exchange: Exchange, result: Result, rules: Worker
         _read_for_people(document, exchange, result, rules)
     if rules.previews:
         result.preview = first_words(document.visible)
+
+
+def _is_wanted(content_type: str, rules: WorkerRules) -> bool:
+    """Return whether a type is stored by a crawl of HTML only."""
+    return content_type in _JUDGED_TYPES or content_type.startswith(rules.accepts)
 
 
 def _read_fingerprints(document: Document, task: FetchTask, result: Result, rules: WorkerRules) -> None:

@@ -31,7 +31,7 @@ from gossamer.model.exchanges import Exchange, FetchedPage, Volume
 from gossamer.model.records import ContentRecord, FetchKind, FetchTask, Outcome, Result
 from gossamer.parse.dispatch import may_be_pdf
 from gossamer.parse.feeds.feed_type import feed_type
-from gossamer.parse.types.sniff import XML
+from gossamer.parse.types.sniff import HTML, XHTML, XML
 from gossamer.runtime.session.clock import lease_clock
 from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.crash import Crash, crash_of
@@ -111,9 +111,10 @@ KEPT_TYPES = frozenset(
         "application/atom+xml",
     }
 )
+HTML_TYPES = frozenset((HTML, XHTML))
 _PAGE = FetchKind.PAGE  # constants: see `runtime/workers/answers`
 _ROBOTS = FetchKind.ROBOTS
-_LINKS_ONLY = Outcome.LINKS_ONLY
+_NOT_STORED = frozenset((Outcome.LINKS_ONLY, Outcome.TYPE_REFUSED))
 _NOT_MODIFIED = Outcome.NOT_MODIFIED
 _OPAQUE = (b"\x1f\x8b", b"%PDF-")
 _NOT_WHOLE = frozenset(
@@ -168,8 +169,8 @@ class Worker:
         self._sinks = sinks
         self._first_copy = first_copy
         self._listener = listener
-        more = {PDF} if rules.parses_pdf else set()
-        self._wanted = KEPT_TYPES | more | frozenset(rules.accepts)
+        more = {PDF} if rules.parses_pdf and not rules.html_only else set()
+        self._wanted = (HTML_TYPES if rules.html_only else KEPT_TYPES) | more | frozenset(rules.accepts)
         self._threads: set[asyncio.Task[None]] = set()
         # The tree of a page of 5 MB can take 100 MB: one at a time, in one thread that reuses its memory.
         self._big = ThreadPoolExecutor(1, "big")
@@ -468,10 +469,10 @@ class Worker:
 
 
 def _is_stored(exchange: Exchange, result: Result) -> bool:
-    """Return whether an answer is stored: if it is complete; PDF files only if requested."""
+    """Return whether an answer is stored: if it is complete and of a type that is kept; PDF files only if requested."""
     if not exchange.response_head or exchange.outcome in _NOT_WHOLE:
         return False
-    return result.outcome is not _LINKS_ONLY
+    return result.outcome not in _NOT_STORED
 
 
 def _is_big_feed(content: bytes) -> bool:
