@@ -37,6 +37,27 @@ def test_the_table_fits_and_says_how_many_more(finished: Crawled, capsys: pytest
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_hosts_are_listed_by_name(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "hosts", finished.path, "--sort", "name", "--json")
+    names = [host["name"] for host in json.loads(out)["hosts"]]
+    assert len(names) > 3
+    assert names == sorted(names)
+
+
+def test_no_column_of_the_table_is_cut(finished: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = finished.copied(tmp_path / "copy")
+    reason = "429 Too Many Requests, and Retry-After says that the host is to be left alone for a quarter of an hour"
+    with ledger_of(path) as ledger:
+        host = max(ledger.hosts(), key=lambda host: host.pages)
+        host.queued = 1
+        host.parked_until = time.time() + 900
+        host.park_reason = reason
+        ledger.put_host(host)
+    _, out, _ = said(capsys, "hosts", path)
+    (line,) = [line for line in out.splitlines() if line.split()[0] == host.name]
+    assert line.endswith(reason)
+
+
 def test_every_request_to_a_host_is_reported(
     finished: Crawled, small_web: object, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,6 +142,14 @@ def test_external_links_are_counted_by_domain(crawled: Crawled, capsys: Output) 
     assert out.index("other.example") < out.index("third.example")
 
 
+@pytest.mark.parametrize("question", ["--broken", "--redirects", "--external"])
+def test_links_are_sorted_by_target_and_page(crawled: Crawled, capsys: Output, question: str) -> None:
+    _, lines = found(capsys, crawled, question)
+    listed = [(line["to"], line["from"]) for line in lines]
+    assert len(listed) > 2
+    assert listed == sorted(listed)
+
+
 def test_who_links_to_a_url_is_listed_for_known_and_unknown_ones(crawled: Crawled, capsys: Output) -> None:
     _, lines = found(capsys, crawled, "--to", f"{crawled.site}missing#part")
     assert [(line["from"], line["text"]) for line in lines] == [("/", "gone"), ("/a", "gone, too")]
@@ -152,7 +160,7 @@ def test_who_links_to_a_url_is_listed_for_known_and_unknown_ones(crawled: Crawle
 
 def test_orphans_are_pages_to_which_no_other_page_leads(crawled: Crawled, capsys: Output) -> None:
     head, lines = found(capsys, crawled, "--orphans")
-    assert sorted((line["url"], line["found_via"], line["parent"]) for line in lines) == [
+    assert [(line["url"], line["found_via"], line["parent"]) for line in lines] == [
         ("/lonely", "sitemap", "/sitemap.xml"), ("/selfish", "sitemap", "/sitemap.xml"),
     ]  # fmt: skip
     assert head["orphans"] == 2

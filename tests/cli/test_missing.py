@@ -76,6 +76,8 @@ def test_everything_that_is_missing_has_a_reason(crawled: Crawled, capsys: Outpu
         ("http://other.example/2", "excluded", 0, "out_of_scope", ""),
         *((f"/many/{number}", "links_cut", 0, "max_links_per_page", "/a") for number in range(10, 20)),
     }
+    paths = [line["url"] for line in lines]
+    assert paths == sorted(paths, key=lambda path: crawled.site[:-1] + path if path[0] == "/" else path)
     reasons = {line["url"]: line["reason"] for line in lines}
     assert reasons["/private/x"] == "line 2: Disallow: /private"
     assert (reasons["/feed"], reasons["/no/1"]) == ("a type that is not stored", "/no/")

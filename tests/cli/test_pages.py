@@ -104,8 +104,7 @@ def found(capsys: Output, crawled: Crawled, *words: str) -> tuple[dict[str, Any]
 def test_pages_of_each_kind_are_found(crawled: Crawled, capsys: Output, words: list[str], paths: list[str]) -> None:
     _, lines = found(capsys, crawled, *words)
     listed = [line["url"] for line in lines]
-    is_ordered = words[0] in ("--slow", "--large", "--thin", "--deep")
-    assert (listed if is_ordered else sorted(listed)) == paths
+    assert listed == paths
 
 
 def test_what_was_read_of_pages_is_in_the_answer(crawled: Crawled, capsys: Output) -> None:
@@ -120,10 +119,36 @@ def test_what_was_read_of_pages_is_in_the_answer(crawled: Crawled, capsys: Outpu
 def test_without_a_filter_all_pages_are_listed(crawled: Crawled, capsys: Output) -> None:
     head, lines = found(capsys, crawled)
     assert head["pages"] == len(lines) == 12
+    assert [line["url"] for line in lines] == sorted(line["url"] for line in lines)
     (thin,) = [line for line in lines if line["url"] == "/thin"]
     assert (thin["title"], thin["status"], thin["depth"], thin["noindex"]) == ("thin", 200, 1, False)
     assert thin["response_ms"] is None
     assert thin["words"] == 4
+
+
+class SoftNotFound(dict[str, Answer]):
+    """Answers of a site that says "not found" with status 200."""
+
+    def get(self, path: str, default: object = None, /) -> Answer:
+        return super().get(path) or page("nothing", title="Sorry")
+
+
+def test_pages_that_say_not_found_with_200_are_marked(tmp_path: Path, capsys: Output) -> None:
+    gone = [f"gone{number}" for number in range(30)]
+    with plain_site() as site:
+        site.answers = SoftNotFound(
+            {"/robots.txt": Answer("", 404), "/": page("home", *gone, "here"), "/here": page("here")}
+        )
+        done = run("crawl", site.url, "--out", str(tmp_path), "--politeness-ms", "0")
+        assert done.returncode == 0, done.stderr
+        crawled = Crawled(site.url, tmp_path)
+    head, lines = found(capsys, crawled, "--soft-404")
+    listed = {line["url"] for line in lines}
+    assert listed == {f"/{name}" for name in gone}  # also those before the probe
+    assert all(line["soft_404"] for line in lines)
+    _, out, _ = said(capsys, "pages", tmp_path, "--limit", "0")
+    marked = [line for line in out.splitlines() if line.endswith("(soft 404)")]
+    assert len(marked) == head["found"]
 
 
 def test_a_table_begins_with_a_count_and_is_safe(crawled: Crawled, capsys: Output) -> None:

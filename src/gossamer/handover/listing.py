@@ -1,11 +1,13 @@
 """An answer as lines for other programs: JSON lines that begin with the counts, or CSV.
 
 In CSV, names of fields are the header; lists are joined by spaces, and cells that a spreadsheet would treat as formulas
-are prefixed with `'`. Rows whose counts are known only at the end wait in a temporary file (`Spool`).
+are prefixed with `'`. Rows whose counts are known only at the end wait in a temporary file (`Spool`), as do those that
+are sorted (`SortedSpool`).
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -15,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from gossamer.handover.export.output import disk_full_at
+from gossamer.handover.findings.link_table import enough_room
 from gossamer.handover.findings.links import csv_line, safe_cells
 
 Row = TypeVar("Row", bound=Struct)
@@ -48,6 +51,38 @@ class Spool(Generic[Row]):
             self._file.seek(0)
         for line in self._file:
             yield self._decode(line)
+
+
+class SortedSpool(Generic[Row]):
+    """Rows that wait on disk, in the order of their places and URLs: the same in every crawl. Use with `with`."""
+
+    def __init__(self, kind: type[Row]) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+        self.count = 0
+
+    def __enter__(self) -> SortedSpool[Row]:
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.executescript(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE rows (place, url TEXT, line BLOB); BEGIN"
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def add(self, row: Row, url: str, place: float | str = 0) -> None:
+        """Add a row; among rows of one place the URL decides."""
+        self.count += 1
+        with enough_room():
+            self._db.execute("INSERT INTO rows VALUES (?, ?, ?)", (place, url, _encode(row)))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows in order."""
+        with enough_room():
+            for (line,) in self._db.execute("SELECT line FROM rows ORDER BY place, url, rowid"):
+                yield self._decode(line)
 
 
 def json_lines(head: Struct, rows: Iterable[Struct]) -> Iterator[bytes]:

@@ -381,6 +381,7 @@ class UrlRecord(Struct, array_like=True):
     revisit: Revisit | None = None  # None: it is not to be fetched again
     spam: SpamVerdict | None = None  # None: nothing suspicious
     times: RequestTimes | None = None  # of the last answer; None: not known
+    is_soft_404: bool = False  # "not found" with status 200
 
 
 class RobotsRecord(Struct, array_like=True):

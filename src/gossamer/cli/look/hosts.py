@@ -24,6 +24,7 @@ from gossamer.telemetry.text import count, duration, plural, printable, size
 
 SHOWN = 50
 SORT_KEYS: dict[str, Callable[[HostRecord], float]] = {
+    "name": lambda host: 0.0,  # ties are by name
     "errors": lambda host: host.errors,
     "pages": lambda host: host.pages,
     "queued": lambda host: host.queued,
@@ -41,7 +42,9 @@ class HostPage(Struct, kw_only=True):
 def configure(parser: argparse.ArgumentParser) -> None:
     add_crawl(parser)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a host: show every request made to it")
-    parser.add_argument("--sort", choices=sorted(SORT_KEYS), default="pages", help="highest first (pages)")
+    parser.add_argument(
+        "--sort", choices=sorted(SORT_KEYS), default="pages", help="highest first (pages), then by name"
+    )
     parser.add_argument("--top", type=int, metavar="N", help=f"show N hosts, 0 = all ({SHOWN}; with --json all)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -97,7 +100,7 @@ def _best(crawl: CrawlView, score: Callable[[HostRecord], float], limit: int) ->
 def _table(views: Sequence[HostView]) -> str:
     rows = [
         (
-            printable(view.name, 60),
+            printable(view.name, 253),
             count(view.pages),
             count(view.queued),
             count(view.errors),
@@ -108,13 +111,15 @@ def _table(views: Sequence[HostView]) -> str:
         )
         for view in views
     ]
-    return table(["host", "pages", "queued", "errors", "first byte", "delay", "<robots.txt", "<next"], rows)
+    return table(
+        ["host", "pages", "queued", "errors", "first byte", "delay", "<robots.txt", "<next"], rows, most=1 << 20
+    )
 
 
 def _next(view: HostView) -> str:
     """Return when the next request to a host may be made, or why there will be none."""
     if view.state == "parked":
-        return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 60)}"
+        return f"parked {duration(view.next_in_s)}: {printable(view.park_reason, 300)}"
     if view.state in ("idle", "dead", OVER_BUDGET):
         return view.state.replace("_", " ")
     return f"in {duration(view.next_in_s)}" if view.next_in_s else "now"

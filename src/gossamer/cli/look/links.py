@@ -29,7 +29,7 @@ from gossamer.handover.findings.link_findings import (
     redirected,
 )
 from gossamer.handover.findings.link_table import LinkCounts, LinkGroup, LinkRow, LinkTable, OutcomeCount
-from gossamer.handover.listing import Spool
+from gossamer.handover.listing import SortedSpool
 from gossamer.model.records import Outcome
 from gossamer.parse.text.article import MAX_LINKS
 from gossamer.reading.view import CrawlView
@@ -246,20 +246,18 @@ def _ending(outcome: str, status: int, hops: int = 0) -> str:
 
 def _answer_orphans(crawl: CrawlView, listing: Listing) -> LinkPass:
     done = LinkPass()
-    known = 0
-    with Spool(Orphan) as waiting:
+    with SortedSpool(Orphan) as waiting:
         for orphan in orphans(crawl, done):
-            waiting.add(orphan)
-            known += 1
+            waiting.add(orphan, orphan.url)
         if listing.form != "table":
-            head = OrphansHead(crawl.name, "orphans", done.pages, done.links, known)
+            head = OrphansHead(crawl.name, "orphans", done.pages, done.links, waiting.count)
             write_listing(listing, head, Orphan, waiting.rows())
             return done
         _print_read(crawl.name, done.pages, done.links)
-        print(f"pages that no other page links to: {count(known)}")
+        print(f"pages that no other page links to: {count(waiting.count)}")
         for orphan in listing.some(waiting.rows()):
             by = f" {printable(orphan.parent, _URL_CHARS)}" if orphan.parent else ""
             print(f"  {printable(orphan.url, _URL_CHARS)}  (found by {orphan.found_via}{by})")
-        if more := listing.rest(known):
+        if more := listing.rest(waiting.count):
             print(f"  {more}")
     return done

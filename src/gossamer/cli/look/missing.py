@@ -18,7 +18,7 @@ from gossamer.cli.pipes import quiet_pipe
 from gossamer.handover.findings.link_findings import Wanted, collect
 from gossamer.handover.findings.link_table import LinkTable, SeenIds
 from gossamer.handover.findings.missing import OUTCOMES, Missing, MissingKind, MissingUrls
-from gossamer.handover.listing import Spool
+from gossamer.handover.listing import SortedSpool
 from gossamer.handover.where import ascii_host
 from gossamer.model.errors import UsageError
 from gossamer.reading.view import CrawlView
@@ -27,11 +27,11 @@ from gossamer.report.terminal import table
 from gossamer.telemetry.text import count, plural, printable
 
 _URL_CHARS = 400
-_NOTES = """The table begins with counts by outcome; held and excluded ones name the rule. Dead letters have that of
-their last attempt. Links that a rule refused come from the events, each URL once, without referrers unless --referrers
-reads all pages for them. Links beyond --max-links-per-page are read in their stored page, links too deep for
---max-depth in the first 1,000 pages at that depth: --outcome too_deep reads all of these. What is queued is counted;
---outcome queued lists it. The crawl may be running.
+_NOTES = """The table begins with counts by outcome; rows are sorted by URL. Held and excluded ones name the rule. Dead
+letters have that of their last attempt. Links that a rule refused come from the events, each URL once, without
+referrers unless --referrers reads all pages for them. Links beyond --max-links-per-page are read in their stored page, links
+too deep for --max-depth in the first 1,000 pages at that depth: --outcome too_deep reads all of these. What is queued
+is counted; --outcome queued lists it. The crawl may be running.
 
 examples:
   gossamer missing crawls/example
@@ -87,11 +87,11 @@ def run(arguments: argparse.Namespace) -> int:
         if word not in OUTCOMES:
             raise UsageError(f"--outcome {printable(word)}: no such outcome; expected one of {', '.join(OUTCOMES)}")
     hosts = [ascii_host(host.lower()) for host in arguments.host]
-    with quiet_pipe(), open_view(arguments) as crawl, Spool(Missing) as waiting:
+    with quiet_pipe(), open_view(arguments) as crawl, SortedSpool(Missing) as waiting:
         missing = MissingUrls(crawl, arguments.outcome, hosts)
         counts: Counter[MissingKind] = Counter()
         for found in missing.read():
-            waiting.add(found)
+            _add(waiting, found)
             counts[MissingKind(found.outcome, found.status, found.rule, found.kind)] += found.count
         head = MissingHead(
             crawl.name,
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
             missing.refused_links,
             crawl.figures().urls_queued,
         )
-        with Spool(Missing) as complete:
+        with SortedSpool(Missing) as complete:
             rows = _with_referrers(crawl, waiting, complete) if arguments.referrers else waiting
             if listing.form == "table":
                 _print_table(head, rows, listing)
@@ -114,7 +114,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _with_referrers(crawl: CrawlView, waiting: Spool[Missing], complete: Spool[Missing]) -> Spool[Missing]:
+def _add(rows: SortedSpool[Missing], found: Missing) -> None:
+    """Add what is missing: sorted by URL, then what is known by its number only."""
+    rows.add(found, found.url or found.host, place=not found.url)
+
+
+def _with_referrers(
+    crawl: CrawlView, waiting: SortedSpool[Missing], complete: SortedSpool[Missing]
+) -> SortedSpool[Missing]:
     """Return what is missing, each URL with a page that links to it, if a stored page does."""
     with SeenIds() as wanted, LinkTable() as table:
         for found in waiting.rows():
@@ -123,13 +130,14 @@ def _with_referrers(crawl: CrawlView, waiting: Spool[Missing], complete: Spool[M
         collect(crawl, lambda url, key: Wanted(url, NOT_FETCHED) if key in wanted else None, table)
         for found in waiting.rows():
             is_wanted = found.url and not found.referrer
-            complete.add(
-                replace(found, referrer=table.first_page(crawl.ledger.url_id(found.url))) if is_wanted else found
+            _add(
+                complete,
+                replace(found, referrer=table.first_page(crawl.ledger.url_id(found.url))) if is_wanted else found,
             )
     return complete
 
 
-def _print_table(head: MissingHead, waiting: Spool[Missing], listing: Listing) -> None:
+def _print_table(head: MissingHead, waiting: SortedSpool[Missing], listing: Listing) -> None:
     queued = f"; {count(head.queued)} more queued" if head.queued else ""
     print(f"{printable(head.crawl, _URL_CHARS)}: {plural(head.urls, 'URL')} missing{queued}")
     if not head.counts:

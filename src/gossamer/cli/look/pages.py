@@ -15,7 +15,8 @@ from gossamer.cli.opening import add_crawl, open_view, report_elsewhere, warn_of
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.handover.export.page_heads import is_html_page
 from gossamer.handover.export.stored import ExportedPages
-from gossamer.handover.findings.page_findings import FindingLine, FoundPages, PageFilter, find_pages
+from gossamer.handover.findings.page_findings import FindingLine, PageFilter, find_pages
+from gossamer.handover.listing import SortedSpool
 from gossamer.handover.where import ascii_host
 from gossamer.model.errors import UsageError
 from gossamer.report.terminal import table
@@ -25,7 +26,8 @@ from gossamer.telemetry.text import count, plural, printable, size
 _URL_CHARS = 400
 _TITLE_CHARS = 60
 _NOTES = """A page is listed if it matches all that is given; without any of these options, all pages are. The slowest,
-largest, thinnest or deepest come first, and pages with the same title or description together. Descriptions and
+largest, thinnest or deepest come first, and pages with the same title or description together; beyond that they are
+sorted by URL. Descriptions and
 canonical URLs are read in the stored pages, everything else is in the catalog. What has changed is listed by
 'gossamer diff DIR --since TIME'. The crawl may be running: what is committed is read.
 
@@ -60,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--canonical-elsewhere", action="store_true", help="that name another URL as the canonical one")
     parser.add_argument("--noindex", action="store_true", help="that ask not to be indexed")
+    parser.add_argument("--soft-404", action="store_true", help='that say "not found" with status 200')
     parser.add_argument("--host", action="append", default=[], metavar="HOST", help="only of this host (repeatable)")
     add_listing(parser)
 
@@ -68,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     listing = listing_of(arguments)
     wanted = _filter(arguments)
     missing = 0
-    with quiet_pipe(), open_view(arguments) as crawl, FoundPages() as found:
+    with quiet_pipe(), open_view(arguments) as crawl, SortedSpool(FindingLine) as found:
         pages = find_pages(crawl, wanted, found)
         head = PagesHead(crawl.name, pages, found.count)
         if listing.form == "table":
@@ -100,6 +103,7 @@ def _filter(arguments: argparse.Namespace) -> PageFilter:
         missing_title=arguments.missing_title,
         duplicate_title=arguments.duplicate_title,
         noindex=arguments.noindex,
+        soft_404=arguments.soft_404,
         missing_description=arguments.missing_description,
         duplicate_description=arguments.duplicate_description,
         canonical_elsewhere=arguments.canonical_elsewhere,
@@ -107,7 +111,7 @@ def _filter(arguments: argparse.Namespace) -> PageFilter:
     )
 
 
-def _print_table(head: PagesHead, found: FoundPages, listing: Listing, wanted: PageFilter) -> None:
+def _print_table(head: PagesHead, found: SortedSpool[FindingLine], listing: Listing, wanted: PageFilter) -> None:
     print(f"{printable(head.crawl, _URL_CHARS)}: {count(head.found)} of {plural(head.pages, 'page')}")
     if not head.found:
         return
@@ -123,7 +127,8 @@ def _print_table(head: PagesHead, found: FoundPages, listing: Listing, wanted: P
             str(page.depth),
             *([f"{(page.response_ms or 0) / 1000:.2f}"] if is_timed else []),
             printable(getattr(page, last) or "", _URL_CHARS if last == "canonical" else _TITLE_CHARS)
-            + (" (noindex)" if page.noindex else ""),
+            + (" (noindex)" if page.noindex else "")
+            + (" (soft 404)" if page.soft_404 else ""),
         )
         for page in listing.some(found.rows())
     ]

@@ -174,6 +174,7 @@ def _copy_content(record: UrlRecord, before: UrlRecord) -> None:
     record.nofollow_links = before.nofollow_links
     record.words = before.words
     record.spam = before.spam
+    record.is_soft_404 = before.is_soft_404
 
 
 def change_of(url: QueuedUrl, result: Result, before: UrlRecord | None, *, is_soft_404: bool) -> ChangeKind | None:

@@ -66,11 +66,13 @@ class PageResults:
             result = replace(result, usage="; ".join(stated)[:MAX_USAGE_CHARS])
         if is_page:
             result = self._spam.record_page(url, result, host, now, before)
+        shown = self._evidence.record_page(url, result, host, now) if is_page else NOTHING
         row = finished_record(url, effects.state or _DONE, result, before)
+        if shown.is_soft_404:
+            row.is_soft_404 = True
         if self._revisits.is_on:
             self._revisits.begin(url, row, result, host, now)
         self._ledger.finish(url, row)
-        shown = self._evidence.record_page(url, result, host, now) if is_page else NOTHING
         if url.kind is _PAGE:
             change = change_of(url, result, before, is_soft_404=shown.is_soft_404)
             if change is not None:

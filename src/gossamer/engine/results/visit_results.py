@@ -84,6 +84,8 @@ class VisitResults:
             self._lose_page(host, effects)
         is_copy = bool(result.duplicate_of or result.near_duplicate_of)
         row = self._row(url, result, effects, before, found)
+        if is_soft_404:
+            row.is_soft_404 = True
         if effects.is_page:
             self._count_page(url, row, result, effects)
         self._state.totals.dead += (row.state is UrlState.DEAD) - (before.state is UrlState.DEAD)

@@ -38,8 +38,8 @@ CREATE TABLE ids (id BLOB PRIMARY KEY, number INTEGER) WITHOUT ROWID;
 BEGIN;
 """
 _COLUMNS = "url, page, text, rel, nofollow, outcome, status, error, chain, is_loop, element, is_checked"
-_ALL_LINKS = f"SELECT {_COLUMNS} FROM found ORDER BY is_checked DESC, name, url, place"  # noqa: S608
-_LINKS_OF = f"SELECT {_COLUMNS} FROM found WHERE name = ? ORDER BY url, place"  # noqa: S608 - constants
+_ALL_LINKS = f"SELECT {_COLUMNS} FROM found ORDER BY is_checked DESC, name, url, page, place"  # noqa: S608
+_LINKS_OF = f"SELECT {_COLUMNS} FROM found WHERE name = ? ORDER BY url, page, place"  # noqa: S608 - constants
 
 
 class LinkRow(Struct, frozen=True, rename={"from_url": "from", "is_loop": "loop", "is_checked": "checked"}):

@@ -7,26 +7,22 @@ and what was found wait on disk.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from hashlib import blake2b
-from types import TracebackType
 
-import msgspec
 from msgspec import Struct
 
 from gossamer.core.url.forms import host_of
 from gossamer.handover.export.documents import iso_time
 from gossamer.handover.export.page_heads import HTML, PageHead, PageHeads, is_elsewhere, plain
 from gossamer.handover.export.stored import is_page
-from gossamer.handover.findings.link_table import SeenIds, enough_room
+from gossamer.handover.findings.link_table import SeenIds
+from gossamer.handover.listing import SortedSpool
 from gossamer.model.events import EventName
 from gossamer.model.records import UrlId, UrlRecord
 from gossamer.reading.requests.runs import Committed, read_all_runs
 from gossamer.reading.view import CrawlView
 
 _ANSWERS = (EventName.FETCH_OK, EventName.NOT_MODIFIED)
-_encode = msgspec.json.Encoder().encode
 
 
 class PageFilter(Struct, frozen=True, kw_only=True):
@@ -39,6 +35,7 @@ class PageFilter(Struct, frozen=True, kw_only=True):
     missing_title: bool = False
     duplicate_title: bool = False
     noindex: bool = False
+    soft_404: bool = False
     missing_description: bool = False
     duplicate_description: bool = False
     canonical_elsewhere: bool = False
@@ -59,7 +56,7 @@ class PageFilter(Struct, frozen=True, kw_only=True):
             and (not self.canonical_elsewhere or is_elsewhere(url, head))
         )
 
-    def matches(self, row: UrlRecord) -> bool:
+    def matches(self, row: UrlRecord, *, is_soft_404: bool) -> bool:
         """Return whether a row matches, as far as it shows."""
         is_html = row.content_type in HTML
         return (
@@ -69,6 +66,7 @@ class PageFilter(Struct, frozen=True, kw_only=True):
             and (not self.missing_title or (is_html and not row.title.strip()))
             and (not self.duplicate_title or bool(row.title.strip()))
             and (not self.noindex or is_noindex(row))
+            and (not self.soft_404 or is_soft_404)
             and (not self.hosts or host_of(row.url) in self.hosts)
         )
 
@@ -102,42 +100,14 @@ class FindingLine(Struct, frozen=True):
     fetched_at: str
     description: str | None = None  # None: not read, like the next
     canonical: str | None = None
+    soft_404: bool = False  # its host answers "not found" like that, with status 200
 
 
-class FoundPages:
-    """Pages in the order of their places, on disk. Use with `with`."""
-
-    def __enter__(self) -> FoundPages:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE pages (sort_key, line BLOB); BEGIN"
-        )
-        self._decode = msgspec.json.Decoder(FindingLine).decode
-        self.count = 0
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.close()
-
-    def add(self, sort_key: float | str, page: FindingLine) -> None:
-        """Add a page."""
-        self.count += 1
-        with enough_room():
-            self._db.execute("INSERT INTO pages VALUES (?, ?)", (sort_key, _encode(page)))
-
-    def rows(self) -> Iterator[FindingLine]:
-        """Yield the pages."""
-        with enough_room():
-            for (line,) in self._db.execute("SELECT line FROM pages ORDER BY sort_key, rowid"):
-                yield self._decode(line)
-
-
-def find_pages(crawl: CrawlView, wanted: PageFilter, found: FoundPages) -> int:
+def find_pages(crawl: CrawlView, wanted: PageFilter, found: SortedSpool[FindingLine]) -> int:
     """Add the pages that are asked for; return how many pages there are."""
     pages = 0
-    with SeenIds() as slow, SeenIds() as titles, PageHeads() as heads:
+    with SeenIds() as slow, SeenIds() as titles, SeenIds() as soft, PageHeads() as heads:
+        has_soft = _read_soft(crawl, soft)
         if wanted.reads_heads:
             heads.read(crawl)
         if wanted.slow_ms is not None:
@@ -150,16 +120,37 @@ def find_pages(crawl: CrawlView, wanted: PageFilter, found: FoundPages) -> int:
             if not is_page(row):
                 continue
             pages += 1
-            if not wanted.matches(row) or (wanted.duplicate_title and titles.number(_title_key(row)) < 2):
+            is_soft_404 = has_soft and (row.is_soft_404 or _text_of(key, row) in soft)
+            if not wanted.matches(row, is_soft_404=is_soft_404) or (
+                wanted.duplicate_title and titles.number(_title_key(row)) < 2
+            ):
                 continue
             response_ms = None if wanted.slow_ms is None else slow.number(key)
             head = heads.of(key) if wanted.reads_heads else None
             if not wanted.matches_head(row.url, heads, head):
                 continue
             if wanted.slow_ms is None or (key in slow and (response_ms or 0) >= wanted.slow_ms):
-                page = _line(row, response_ms, head)
-                found.add(wanted.sort_key(page), page)
+                page = _line(row, response_ms, head, is_soft_404=is_soft_404)
+                found.add(page, page.url, wanted.sort_key(page))
     return pages
+
+
+def _read_soft(crawl: CrawlView, soft: SeenIds) -> bool:
+    """Add the texts of pages that say "not found" with status 200; return whether there are any.
+
+    A page is marked if it was fetched after a probe had proved it. Those before have the same text, or nearly.
+    """
+    if not any(host.soft_404 for host in crawl.ledger.hosts()):
+        return False
+    for key, row in crawl.ledger.urls():
+        if row.is_soft_404:
+            soft.put(_text_of(key, row))
+    return True
+
+
+def _text_of(key: UrlId, row: UrlRecord) -> bytes:
+    """Return what the copies of a text on a host have in common: the host, and the page that they repeat."""
+    return key[:8] + (row.duplicate_of or row.near_duplicate_of or key)
 
 
 def is_noindex(row: UrlRecord) -> bool:
@@ -177,7 +168,7 @@ def _read_slow(crawl: CrawlView, slow_ms: int, slow: SeenIds) -> None:
                 slow.put(key, event.total_ms)
 
 
-def _line(row: UrlRecord, response_ms: int | None, head: PageHead | None) -> FindingLine:
+def _line(row: UrlRecord, response_ms: int | None, head: PageHead | None, *, is_soft_404: bool) -> FindingLine:
     return FindingLine(
         row.url,
         row.title,
@@ -191,6 +182,7 @@ def _line(row: UrlRecord, response_ms: int | None, head: PageHead | None) -> Fin
         iso_time(row.fetched_at),
         None if head is None else head.description,
         None if head is None else head.canonical,
+        is_soft_404,
     )
 
 
