@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.model.figures import Totals
 from tests.reading.folders import Crawled, finished, ledger_of, owned, said, small_web, stopped
 
 __all__ = ["finished", "small_web", "stopped"]
@@ -171,3 +172,57 @@ def test_the_forecast_of_a_stopped_crawl_follows_a_slower_pace(
 
 def test_a_finished_crawl_has_no_forecast(finished: Crawled, capsys: pytest.CaptureFixture[str]) -> None:
     assert _status(capsys, finished.path)["forecast"] is None
+
+
+def test_the_forecast_of_a_stopped_crawl_respects_budgets_errors_retries_and_latency(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        hosts = list(ledger.hosts())
+        for host in hosts:
+            host.queued, host.delay_s, host.latency_s, host.parked_until, host.next_at = 0, 0.02, 0.01, 0.0, 0.0
+        slow = hosts[0]
+        slow.queued, slow.latency_s, slow.pages, slow.fetches = 100, 2.0, 0, 1
+        for host in hosts:
+            ledger.put_host(host)
+        state = ledger.crawl_state()
+        assert state is not None
+        state.totals.fetches, state.totals.robots_fetches, state.totals.failed_lookups = 1000, 0, 0
+        state.totals.retries, state.totals.pages = 200, 400
+        state.figures, state.is_running = None, False
+        ledger.put_crawl_state(state)
+    settings = folder / "crawl.toml"
+    unlimited = settings.read_text().replace("max-pages = 40", "")
+    settings.write_text(unlimited)
+    whole = _status(capsys, folder)["forecast"]
+    assert isinstance(whole, dict)
+    assert whole["seconds"] == pytest.approx(100 * 2.0 * 1.25, rel=0.05), "by its latency; a URL takes 1.25 requests"
+    settings.write_text("max-pages-per-host = 20\n" + unlimited)
+    found = _status(capsys, folder)
+    assert found["urls_over_budget"] == 60, "half of the URLs bring a page"
+    forecast = found["forecast"]
+    assert isinstance(forecast, dict)
+    assert forecast["seconds"] == pytest.approx(40 * 2.0 * 1.25, rel=0.05)
+    _, out, _ = said(capsys, "hosts", folder, slow.name)
+    assert "100 URLs, 60 of them over budget and not fetched, done in 1 min 38 s" in out
+
+
+def test_where_nothing_was_fetched_there_is_no_share_and_the_reason_is_told(
+    stopped: Crawled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped.copied(tmp_path / "copy")
+    with ledger_of(folder) as ledger:
+        state = ledger.crawl_state()
+        assert state is not None
+        state.totals = Totals(runs=1)
+        state.figures = None
+        ledger.put_crawl_state(state)
+    found = _status(capsys, folder)
+    assert (found["error_rate"], found["pages_per_second"]) == (None, None)
+    unknown = found["unknown"]
+    assert isinstance(unknown, dict)
+    assert unknown["error_rate"] == "nothing was fetched yet"
+    _, out, _ = said(capsys, "status", folder)
+    assert "0 of 0 fetches (–)" in out
+    assert "–/s" in out

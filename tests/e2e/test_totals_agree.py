@@ -270,3 +270,21 @@ def test_numbers_agree_on_two_nodes(
     check(nodes.url, summary, tmp_path, is_cluster=True)
     assert not other or summary["urls_queued"] == other["urls_queued"]  # one that came after the end says nothing
     assert (int(str(summary["urls_queued"])) > 50) == bool(limit)
+
+
+def test_the_ledger_of_nodes_says_what_is_over_budget_and_how_long_the_rest_takes(
+    web: RunningWeb, server: RedisServer, tmp_path: Path
+) -> None:
+    nodes = Nodes(web, server, tmp_path, more=[*QUICK, "--max-pages-per-host", "6"])
+    nodes.start("n0", "n1")
+    summary = nodes.end("n0")
+    nodes.end("n1")
+    status = json.loads(run("status", nodes.url, "--json").stdout)
+    hosts = json.loads(run("hosts", nodes.url, "--json").stdout)["hosts"]
+    assert status["urls_queued"] == int(str(summary["urls_queued"])) > 0
+    over = sum(host["queued"] for host in hosts if host["pages"] >= 6)
+    assert status["urls_over_budget"] >= over > 0
+    assert {host["place"] for host in hosts if host["queued"] and host["pages"] >= 6} == {"over_budget"}
+    assert all(host["time_left_s"] == 0 for host in hosts if host["place"] == "over_budget")
+    assert "over budget and not fetched" in status["forecast"]["text"]
+    assert f"{count(status['urls_over_budget'])} over budget" in run("status", nodes.url).stdout

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gossamer.backends.memory.ledger import MemoryLedger
+from gossamer.model.figures import Totals
 from gossamer.model.records import HostRecord, Outcome, RobotsRecord
 from gossamer.reading.pace_view import pace_view
 from gossamer.settings.model import PaceSetting, Settings
@@ -19,6 +20,7 @@ class Moment(Struct):
 
     ledger: MemoryLedger
     settings: Settings
+    totals: Totals = field(default_factory=Totals)
     now: float = NOW
 
 

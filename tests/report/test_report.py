@@ -171,7 +171,7 @@ def test_a_parked_host_is_reported_with_its_reason(tmp_path: Path) -> None:
     ledger.commit()
     report = build_report(tmp_path, ledger, NOTHING, 1000.0)
     assert [(host.name, host.park_reason) for host in report.hosts.parked] == [("a.test", "429")]
-    assert report.left.hosts[0].seconds == 60 + 40 * 5
+    assert report.left.hosts[0].seconds == 60 + 41 * 5, "robots.txt first"
 
 
 def test_what_was_held_back_and_evicted_is_reported_by_rule(tmp_path: Path) -> None:

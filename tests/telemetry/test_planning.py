@@ -69,6 +69,20 @@ def test_limits_of_time_and_of_pages_per_host_count() -> None:
     assert seconds(host, limits=replace(LIMITS, max_pages_per_host=100)) == pytest.approx(200.0, rel=0.1)
 
 
+def test_hosts_of_a_domain_share_its_budget_and_its_delay() -> None:
+    hosts = [HostPlan(name=f"h{n}.example.org", delay_s=1.0) for n in range(10)]
+    limits = replace(LIMITS, max_pages=None, max_pages_per_domain=100)
+    assert seconds(*hosts, limits=limits) == pytest.approx(100.0, rel=0.1), "all of it may be at one host"
+    listed = [replace(host, sitemap_urls=40) for host in hosts]
+    assert seconds(*listed, limits=limits) == pytest.approx(40.0, rel=0.1)
+    assert seconds(*listed, limits=replace(limits, domain_delay_s=2.0)) == pytest.approx(200.0, rel=0.1)
+
+
+def test_connections_bound_a_plan_of_many_hosts() -> None:
+    hosts = [HostPlan(name=f"h{n}.test", sitemap_urls=100) for n in range(100)]
+    assert seconds(*hosts, limits=replace(LIMITS, max_pages=None, connections=10)) == pytest.approx(200.0, rel=0.1)
+
+
 def test_a_host_that_cannot_be_crawled_takes_no_time() -> None:
     plan = plan_of([HostPlan(name="a.test", is_crawled=False)], LIMITS, not_asked=0, requests=1)
     assert plan.forecast.seconds is None

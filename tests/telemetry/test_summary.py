@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
-from gossamer.model.figures import Figures, Totals
+from gossamer.model.figures import Figures, RevisitFigures, Totals
+from gossamer.telemetry.metrics import render
 from gossamer.telemetry.summary import SUMMARY_INDENT, Summary, summary_of
 from gossamer.telemetry.text import wrapped
+from gossamer.telemetry.view import view_of
 
 # Scripts rely on these names.
 FIXED_FIELDS = (
@@ -116,3 +119,25 @@ def test_the_cost_of_a_page_is_that_of_everything_if_its_part_is_not_known() -> 
     text = summary_of(figures).render()
     assert "5.00 ms of CPU per page" in text
     assert "while fetching" not in text
+
+
+def test_before_the_first_visit_nothing_says_how_fresh_copies_are() -> None:
+    waiting = RevisitFigures(known=40, per_day=100.0, waiting=3, next_at=0.0, freshness=None)
+    figures = Figures(totals=Totals(pages=40, fetches=50, seconds=9.0), out="crawl", revisits=waiting)
+    summary = summary_of(figures)
+    assert (summary.freshness, summary.unknown) == (None, {"freshness": "no page was visited again yet"})
+    assert "no known URL was visited again yet: how many copies are fresh is not known" in summary.render()
+    assert not [line for line in view_of(figures, 300, has_colors=False) if "fresh" in line.text]
+    assert "\ngossamer_freshness_ratio" not in render(figures)
+    visited = replace(figures, revisits=replace(waiting, freshness=0.82), totals=Totals(pages=40, visits=4))
+    assert "about 82.0 % of the copies are fresh" in summary_of(visited).render()
+    assert [line for line in view_of(visited, 300, has_colors=False) if "82.0 % fresh" in line.text]
+    assert "\ngossamer_freshness_ratio 0.82" in render(visited)
+
+
+def test_before_the_first_fetch_there_is_no_share_of_errors() -> None:
+    nothing = summary_of(Figures(totals=Totals(), out="crawl"))
+    assert (nothing.error_rate, nothing.html_share, nothing.pages_per_second, nothing.cpu_ms_per_page) == (None,) * 4
+    assert isinstance(nothing.unknown, dict)
+    assert set(nothing.unknown) == {"error_rate", "html_share", "pages_per_second", "cpu_ms_per_page"}
+    assert "0  (0 errors, –)" in nothing.render()

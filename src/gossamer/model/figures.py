@@ -367,12 +367,16 @@ class RevisitFigures(Struct, frozen=True, kw_only=True):
     per_day: float  # visits that are allowed per day
     waiting: int  # that are due, and wait in memory for their host's turn
     next_at: float  # when the next host is due; 0: none
-    freshness: float  # the share of the copies that is to be expected to be what the servers have
+    # The share of the copies that is to be expected to be what the servers have; None: no page was visited again yet.
+    freshness: float | None
     classes: dict[str, int] = {}
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """A crawl at one moment. A gauge that is unknown because the crawl is read from outside is 0 or empty."""
+    """A crawl at one moment. A gauge that is unknown because the crawl is read from outside is 0 or empty.
+
+    A share or rate of nothing is None: there is no number without evidence (`telemetry/figure_list` says why).
+    """
 
     totals: Totals
     out: str  # the crawl folder
@@ -424,18 +428,23 @@ class Figures(Struct, frozen=True, kw_only=True):
     domain_budgets: tuple[int, int] | None = None  # pages of the least and most important domain, if ranks scale it
 
     @property
-    def error_rate(self) -> float:
+    def error_rate(self) -> float | None:
         """The share of fetches that were errors."""
-        return self.totals.errors / self.totals.fetches if self.totals.fetches else 0.0
+        return self.totals.errors / self.totals.fetches if self.totals.fetches else None
 
     @property
-    def html_share(self) -> float:
-        return self.totals.html_pages / self.totals.pages if self.totals.pages else 0.0
+    def html_share(self) -> float | None:
+        return self.totals.html_pages / self.totals.pages if self.totals.pages else None
 
     @property
-    def pages_per_second(self) -> float:
+    def pages_per_second(self) -> float | None:
         """The mean over all runs."""
-        return self.totals.pages / self.totals.seconds if self.totals.seconds else 0.0
+        return self.totals.pages / self.totals.seconds if self.totals.seconds else None
+
+    @property
+    def freshness(self) -> float | None:
+        """The share of the copies that is to be expected to be what the servers have."""
+        return self.revisits.freshness if self.revisits is not None else None
 
     @property
     def run_pages_per_second(self) -> float:
@@ -447,8 +456,8 @@ class Figures(Struct, frozen=True, kw_only=True):
         return self.totals.cpu_seconds + self.worker_cpu_seconds
 
     @property
-    def cpu_ms_per_page(self) -> float:
-        return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else 0.0
+    def cpu_ms_per_page(self) -> float | None:
+        return 1000 * self.cpu_seconds / self.totals.pages if self.totals.pages else None
 
     @property
     def fetch_cpu_ms_per_page(self) -> float:

@@ -319,6 +319,11 @@ class NodeLoad(Struct, frozen=True):
     forecast: str = ""
     private_bytes: int = 0
     warnings: list[ActiveWarning] = []  # the conditions that last
+    forecast_s: float | None = None  # for what the node has queued; None: it was not made yet
+    forecast_urls: int = 0  # that are in it
+    over_budget_urls: int = 0  # queued, and not fetched
+    parked_urls: int = 0  # queued at hosts that are parked for longer than the crawl waits
+    retried_urls: int = 0  # queued, and waiting to be tried again
 
 
 class NodeStatus(Struct, frozen=True):

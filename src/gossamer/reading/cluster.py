@@ -17,7 +17,7 @@ from gossamer.core.ledger.rows import decode_crawl
 from gossamer.core.ledger.tables import HOMES
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.identity import shard_of
-from gossamer.model.figures import RUNNING, BoundBy, Figures, Resource, RunState, Throughput
+from gossamer.model.figures import RUNNING, BoundBy, Figures, Forecast, Resource, RunState, Throughput, Totals
 from gossamer.model.records import UrlId, UrlRecord
 from gossamer.model.state import ORIGIN_NODE, CrawlRecord, CrawlState, NodeLoad
 from gossamer.ports.shared_ledger import NodeId, NodeView, SharedLedger
@@ -25,13 +25,13 @@ from gossamer.reading.cluster_catalog import SharedCatalog
 from gossamer.reading.folder import INTERRUPTED
 from gossamer.reading.host_states import HostTally
 from gossamer.reading.node_folders import NodeFolders, find_folders
+from gossamer.reading.outlook import outlook_of
 from gossamer.reading.why.life import NodePlace
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
-from gossamer.settings.rules import pace_of
-from gossamer.telemetry.forecast import ForecastLimits
-from gossamer.telemetry.text import plural
+from gossamer.telemetry.forecast import KNOWN_NOW, NOTHING_QUEUED
+from gossamer.telemetry.text import agreeing, plural, roughly
 
 
 class SharedReader:
@@ -78,6 +78,11 @@ class SharedReader:
         self.shared.close()
 
     @property
+    def totals(self) -> Totals:
+        """What was counted so far."""
+        return self.state.totals
+
+    @property
     def is_running(self) -> bool:
         """Whether any node is alive, and the crawl is not over."""
         return not self.record.ended and any(view.is_live for view in self.nodes.values())
@@ -110,18 +115,21 @@ class SharedReader:
     def figures(self) -> Figures:
         """Return the figures of the whole crawl, each node counted once."""
         hosts = self.hosts()
+        state = self._run_state()
         loads = {node.name: view.status.load for node, view in self.nodes.items() if view.is_live}
         return Figures(
             totals=self.state.totals,
             out=self.name,
-            state=self._run_state(),
+            state=state,
             finished=RUNNING if self.is_running else self.record.ended or self._finished_before(),
             max_pages=self.record.budgets.get("pages"),
             urls_queued=hosts.urls_queued,
             urls_parked=hosts.urls_parked,
+            urls_over_budget=hosts.urls_over_budget,
+            urls_retried=sum(load.retried_urls for load in loads.values()),
             requisites_queued=hosts.requisites_queued,
             hosts=hosts.states,
-            forecast=hosts.ahead.forecast(ForecastLimits()),
+            forecast=None if state is RunState.PAUSED or self.settings.revisit else self._forecast(loads.values()),
             rates={"10s": Throughput(pages=sum(load.pages_per_second for load in loads.values()))} if loads else {},
             bound_by=_bound_by(loads.values()),
             private_bytes=sum(load.private_bytes for load in loads.values()),
@@ -130,6 +138,11 @@ class SharedReader:
                 replace(each, text=f"{name}: {each.text}") for name, load in loads.items() for each in load.warnings
             ],
         )
+
+    def _forecast(self, loads: Collection[NodeLoad]) -> Forecast:
+        """Return how long what is queued takes: as the nodes see it, or if none is alive from what is committed."""
+        max_pages = self.record.budgets.get("pages")
+        return forecast_of_nodes(loads, self.totals, max_pages) or self.hosts().forecast()
 
     def _run_state(self) -> RunState:
         if not self.is_running:
@@ -147,10 +160,39 @@ class SharedReader:
     def hosts(self) -> HostTally:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
-            self._hosts = HostTally(self.now, self.settings.max_wait, pace_of(self.settings))
+            max_pages = self.record.budgets.get("pages")
+            outlook = outlook_of(self.settings, self.totals, self.ledger.domains(), self.now, max_pages)
+            self._hosts = HostTally(self.now, self.settings.max_wait, outlook)
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts
+
+
+def forecast_of_nodes(loads: Collection[NodeLoad], totals: Totals, max_pages: int | None) -> Forecast | None:
+    """Return how long a crawl needs, from what its nodes report; None if one of them has not reported it.
+
+    Nodes crawl at the same time, so it takes as long as the one that takes longest: each knows its retries, budgets and
+    errors. The limit of pages is shared, and ends the crawl at the pace of all.
+    """
+    if not loads or any(load.forecast_s is None for load in loads):
+        return None
+    seconds = max(load.forecast_s or 0.0 for load in loads)
+    urls = sum(load.forecast_urls for load in loads)
+    rate = sum(load.pages_per_second for load in loads)
+    pages_left = None if max_pages is None else max(0, max_pages - totals.pages)
+    parts = {
+        "over budget and not fetched": sum(load.over_budget_urls for load in loads),
+        "at parked hosts and not counted": sum(load.parked_urls for load in loads),
+    }
+    rest = "".join(f"; {agreeing(number, 'URL')} {what}" for what, number in parts.items() if number)
+    if pages_left is not None and pages_left < rate * seconds:
+        seconds = pages_left / rate
+        return Forecast(seconds, text=f"--max-pages ends it in about {roughly(seconds)} {KNOWN_NOW}{rest}")
+    if not urls:
+        return Forecast(seconds, text=f"{NOTHING_QUEUED}{rest}")
+    nodes = f" on {plural(len(loads), 'node')}" if len(loads) > 1 else ""
+    text = f"{agreeing(urls, 'queued URL')} done in about {roughly(seconds)}{nodes} {KNOWN_NOW}{rest}"
+    return Forecast(seconds, text=text)
 
 
 def _bound_by(loads: Collection[NodeLoad]) -> BoundBy | None:

@@ -20,15 +20,14 @@ from gossamer.backends.local.ledger import LocalLedger
 from gossamer.backends.local.store import DATA_FILE
 from gossamer.core.ledger.tables import HOMES
 from gossamer.model.errors import HOW_TO_REBUILD, CorruptFolderError
-from gossamer.model.figures import RUNNING, Figures, Forecast, RunState
+from gossamer.model.figures import RUNNING, Figures, Forecast, RunState, Totals
 from gossamer.model.state import CrawlState
-from gossamer.reading.host_states import HostTally, PageBudgets
+from gossamer.reading.host_states import HostTally
 from gossamer.reading.node_folders import one_folder
+from gossamer.reading.outlook import outlook_of
 from gossamer.settings.load import completed, from_file, merged
 from gossamer.settings.model import Settings
 from gossamer.settings.regions import use_regions
-from gossamer.settings.rules import pace_of
-from gossamer.telemetry.forecast import ForecastLimits
 
 INTERRUPTED = "interrupted"
 
@@ -102,6 +101,11 @@ class CrawlReader:
         return found.st_dev, found.st_ino
 
     @property
+    def totals(self) -> Totals:
+        """What was counted so far."""
+        return self.state.totals
+
+    @property
     def is_running(self) -> bool:
         """Whether a process was running the crawl when it was opened."""
         return self.owner is not None
@@ -128,10 +132,9 @@ class CrawlReader:
             forecast=self._forecast(),
         )
 
-    def _forecast(self) -> Forecast:
-        """Return how long what is queued takes, at the pace of its hosts."""
-        pages_left = 0 if self.settings.max_pages is None else self.settings.max_pages - self.state.totals.pages
-        return self.hosts().ahead.forecast(ForecastLimits(pages_left=pages_left if pages_left > 0 else None))
+    def _forecast(self) -> Forecast | None:
+        """Return how long what is queued takes; None if known pages are fetched again, without an end."""
+        return None if self.settings.revisit else self.hosts().forecast()
 
     def _run_state(self) -> RunState:
         if self.owner is None:
@@ -142,9 +145,9 @@ class CrawlReader:
         """Return the hosts counted by state. One pass over the hosts, made once."""
         if self._hosts is None:
             settings = self.settings
-            has_budgets = settings.max_pages_per_host is not None or settings.max_pages_per_domain is not None
-            budgets = PageBudgets(settings, self.ledger.domains()) if has_budgets else None
-            self._hosts = HostTally(self.now, settings.max_wait, pace_of(settings), budgets)
+            totals = self.state.totals
+            outlook = outlook_of(settings, totals, self.ledger.domains(), self.now, settings.max_pages)
+            self._hosts = HostTally(self.now, settings.max_wait, outlook)
             for host in self.ledger.hosts():
                 self._hosts.add(host)
         return self._hosts

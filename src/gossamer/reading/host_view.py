@@ -11,14 +11,16 @@ from gossamer.core.ledger.tables import QUARANTINES, SPAM, quarantine_key, spam_
 from gossamer.core.politeness.pace import server_errors_24h
 from gossamer.core.spam.hosts import described
 from gossamer.core.traps.quarantine import SPAM_PATTERN
+from gossamer.core.url.identity import domain_id, shard_of
+from gossamer.model.figures import Totals
 from gossamer.model.records import HostRecord, RobotsRecord
 from gossamer.model.state import SpamTally
 from gossamer.ports import Catalog
-from gossamer.reading.budgets import rank_of, used_up_budgets
-from gossamer.reading.host_states import OVER_BUDGET, host_state_of
+from gossamer.reading.budgets import rank_of
+from gossamer.reading.host_states import OVER_BUDGET, WITH_WORK, host_state_of
+from gossamer.reading.outlook import outlook_of
 from gossamer.settings.model import Settings
 from gossamer.settings.rules import pace_of
-from gossamer.telemetry.forecast import queue_time
 from gossamer.telemetry.text import plural
 
 
@@ -33,6 +35,11 @@ class HostSource(Protocol):
     @property
     def settings(self) -> Settings:
         """The settings of the crawl."""
+        ...
+
+    @property
+    def totals(self) -> Totals:
+        """What was counted so far."""
         ...
 
     @property
@@ -52,12 +59,13 @@ class HostView(Struct, kw_only=True):
     fetches: int
     errors: int
     bytes: int
-    latency_ms: float
-    delay_s: float
+    latency_ms: float | None  # None: it has not answered yet
+    delay_s: float  # in force
     backoff: int
     next_at: float
     next_in_s: float
-    time_left_s: float
+    time_left_s: float  # for what will be fetched of its queue
+    over_budget: int  # of those queued: not fetched
     parked_until: float
     park_reason: str
     first_seen_at: float
@@ -90,25 +98,27 @@ class RobotsView(Struct, kw_only=True):
 def host_view(crawl: HostSource, host: HostRecord) -> HostView:
     """Return a host as it is shown."""
     now = crawl.now
+    state = host_state_of(host, now)
     pace = pace_of(crawl.settings)
-    left = queue_time(host, now, crawl.settings.politeness_ms / 1000) if host.queued else None
-    is_over_budget = bool(host.queued and used_up_budgets(crawl, host))
+    domains = crawl.ledger.domains(shard_of(domain_id(host.domain)))
+    left = outlook_of(crawl.settings, crawl.totals, domains, now).of(host) if host.queued else None
     tally = crawl.ledger.record(SPAM, spam_key(host.name, is_domain=False))
     return HostView(
         name=host.name,
         domain=host.domain,
-        state=OVER_BUDGET if is_over_budget and not host.is_blocked else host_state_of(host, now),
+        state=OVER_BUDGET if left and not left.urls and state in WITH_WORK else state,
         pages=host.pages,
         queued=host.queued,
         fetches=host.fetches,
         errors=host.errors,
         bytes=host.bytes,
-        latency_ms=round(1000 * host.latency_s, 1),
-        delay_s=round(host.delay_s, 3),
+        latency_ms=round(1000 * host.latency_s, 1) if host.latency_s else None,
+        delay_s=round(host.delay_s or pace.floor_s(host.name, None), 3),
         backoff=host.backoff,
         next_at=host.next_at,
         next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 3),
-        time_left_s=left.seconds if left and not is_over_budget else 0.0,
+        time_left_s=left.seconds if left else 0.0,
+        over_budget=left.over_budget if left else 0,
         parked_until=host.parked_until,
         park_reason=host.park_reason,
         first_seen_at=host.first_seen_at,

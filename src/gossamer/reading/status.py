@@ -28,9 +28,9 @@ from gossamer.model.figures import (
 from gossamer.model.records import HostRecord
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.host_states import OVER_BUDGET, HostTally
-from gossamer.telemetry.figure_list import Place, labelled
+from gossamer.telemetry.figure_list import Place, labelled, unknown
 from gossamer.telemetry.summary import cuts_of
-from gossamer.telemetry.text import count, duration, plural
+from gossamer.telemetry.text import count, duration, plural, rounded
 
 _TAIL_BYTES = 1 << 16
 # States of hosts that only the process of a crawl knows, by their names on the workbench.
@@ -56,10 +56,10 @@ class CrawlStatus(Struct, kw_only=True):
     state: RunState
     pages: int
     max_pages: int | None
-    pages_per_second: float
+    pages_per_second: float | None  # None: `unknown` says why; like the share of errors
     fetches: int
     errors: int
-    error_rate: float
+    error_rate: float | None
     bytes: int
     seconds: float
     runs: int
@@ -96,6 +96,7 @@ class CrawlStatus(Struct, kw_only=True):
     private_bytes: int
     worker_deaths: int
     more: dict[str, float] | UnsetType = UNSET  # figures that have a row of their own
+    unknown: dict[str, str] | UnsetType = UNSET  # why there is no number: there is no evidence for one yet
     is_between: bool  # a process owns the crawl, but its run has not begun, or has ended: it reads or writes files
 
 
@@ -114,10 +115,10 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         state=figures.state,
         pages=totals.pages,
         max_pages=crawl.settings.max_pages,
-        pages_per_second=round(figures.pages_per_second, 2),
+        pages_per_second=rounded(figures.pages_per_second, 2),
         fetches=totals.fetches,
         errors=totals.errors,
-        error_rate=round(figures.error_rate, 6),
+        error_rate=rounded(figures.error_rate, 6),
         bytes=totals.bytes,
         seconds=round(totals.seconds, 3),
         runs=totals.runs,
@@ -154,6 +155,7 @@ def crawl_status(crawl: CrawlReader, live: Figures | None = None) -> CrawlStatus
         private_bytes=figures.private_bytes,
         worker_deaths=figures.worker_deaths,
         more=labelled(figures, Place.STATUS),
+        unknown=unknown(figures),
         is_between=is_between,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.model.figures import Figures
+from gossamer.model.figures import Figures, Totals
 from gossamer.model.state import CrawlState
 from gossamer.ports import Catalog
 from gossamer.reading.host_states import HostTally
@@ -42,6 +42,11 @@ class CrawlView(OpenCrawl, Protocol):
     @property
     def state(self) -> CrawlState:
         """The state of the whole crawl."""
+        ...
+
+    @property
+    def totals(self) -> Totals:
+        """What was counted so far."""
         ...
 
     @property

@@ -23,6 +23,7 @@ from gossamer.model.events import masked_values
 from gossamer.model.figures import Figures, Totals
 from gossamer.model.state import CrawlState
 from gossamer.reading.aggregates import NamedCount
+from gossamer.reading.outlook import outlook_of
 from gossamer.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.report.events import EventFigures
 from gossamer.report.findings import Findings
@@ -100,7 +101,8 @@ def _build(
         on_row()
     for domain in ledger.domains():
         domains.add(domain)
-    hosts = HostTables(now, settings.politeness_ms / 1000, figures.totals.seconds, events.rate_limited)
+    outlook = outlook_of(settings, figures.totals, ledger.domains(), now)
+    hosts = HostTables(now, outlook, figures.totals.seconds, events.rate_limited)
     for host in ledger.hosts():
         hosts.add(host)
     return Report(
@@ -159,7 +161,7 @@ def _settings(out: Path) -> Settings:
 
 def _warnings(events: EventFigures, figures: Figures) -> list[str]:
     found = events.warnings.lines()
-    if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and figures.error_rate > HIGH_ERROR_RATE:
+    if figures.totals.fetches >= MIN_FETCHES_TO_JUDGE and (figures.error_rate or 0.0) > HIGH_ERROR_RATE:
         found.append(f"many errors: {percent(figures.error_rate)} of all fetches")
     if events.workers_lost:
         found.append(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from gossamer.model.figures import Totals
 from gossamer.model.records import DomainRecord, FetchKind, HostRecord, Outcome, Source, UrlRecord, UrlState
 from gossamer.reading.aggregates import Frequent, Leaders, NamedCount, SizeClass, Spread
+from gossamer.reading.outlook import Outlook
 from gossamer.report.languages import DetectedLanguages, LanguageSample
 from gossamer.report.record import (
     CorpusFigures,
@@ -17,7 +18,7 @@ from gossamer.report.record import (
     HostRow,
     RequisiteFigures,
 )
-from gossamer.telemetry.forecast import HostLeft, queue_time
+from gossamer.telemetry.forecast import HostLeft
 
 # The figures that a report draws from the rows of requisites: in fixed memory, within the pass over the catalog.
 
@@ -242,12 +243,12 @@ class DomainFigures:
 class HostTables:
     """The running figures of the pass over all hosts.
 
-    `floor_s` is the delay of a host without requests so far, `crawl_s` the time that the crawl has taken.
+    `crawl_s` is the time that the crawl has taken.
     """
 
-    def __init__(self, now: float, floor_s: float, crawl_s: float, rate_limited: Frequent) -> None:
+    def __init__(self, now: float, outlook: Outlook, crawl_s: float, rate_limited: Frequent) -> None:
         self._now = now
-        self._floor_s = floor_s
+        self._outlook = outlook
         self._crawl_s = crawl_s
         self._rate_limited = rate_limited
         self.known = self.with_pages = self.dead = self.parked_count = self.queued = self.without_address = 0
@@ -287,7 +288,7 @@ class HostTables:
             fetches=host.fetches,
             errors=host.errors,
             queued=host.queued,
-            latency_ms=round(1000 * host.latency_s, 1),
+            latency_ms=round(1000 * host.latency_s, 1) if host.latency_s else None,
             delay_s=round(host.delay_s, 3),
             min_s=round(self._min_s(host), 3),
             rate_limited=self._rate_limited[host.name],
@@ -302,7 +303,9 @@ class HostTables:
 
     def _add_left(self, host: HostRecord) -> None:
         self.queued += host.queued
-        left = queue_time(host, self._now, self._floor_s)
+        if host.is_blocked or host.is_dead:  # nothing of it will be fetched
+            return
+        left = self._outlook.of(host)
         self.finish_s = max(self.finish_s, left.seconds)
         self._left.offer(left.seconds or 1e-9, left)
 

@@ -37,7 +37,7 @@ from gossamer.report.style import STYLE, content_policy
 from gossamer.report.svg import Bar, Series, bar_chart, line_chart, share_bar
 from gossamer.telemetry.figure_list import rows_of
 from gossamer.telemetry.summary import requisites_text
-from gossamer.telemetry.text import agreeing, count, duration, escape, percent, plural, size
+from gossamer.telemetry.text import agreeing, count, decimal, duration, escape, percent, plural, size
 
 # The report as a web page: broken links, redirects, titles and descriptions.
 #
@@ -263,7 +263,7 @@ def _warnings(report: Report) -> str:
 def _tiles(report: Report) -> str:
     s = report.summary
     tiles = [
-        ("corpus", "pages", count(s.pages), f"{s.pages_per_second:.1f} per second, {percent(s.html_share)} HTML"),
+        ("corpus", "pages", count(s.pages), f"{decimal(s.pages_per_second)} per second, {percent(s.html_share)} HTML"),
         ("hosts", "domains", count(s.unique_domains), f"{plural(s.unique_hosts, 'host')} with pages"),
         ("answers", "fetches", count(s.fetches), f"{size(s.bytes)} received"),
         ("answers", "errors", count(s.errors), f"{percent(s.error_rate)} of fetches, {plural(s.dead, 'URL')} given up"),

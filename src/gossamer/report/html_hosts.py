@@ -9,8 +9,9 @@ from gossamer.reading.aggregates import NamedCount
 from gossamer.report.page import card, counts, moment, ms, named, safe, short, table
 from gossamer.report.record import HostRow, Report
 from gossamer.report.svg import Bar, bar_chart
+from gossamer.telemetry.forecast import queued_text
 from gossamer.telemetry.summary import HELD_BY
-from gossamer.telemetry.text import agreeing, count, duration, plural
+from gossamer.telemetry.text import UNKNOWN, agreeing, count, duration, plural
 
 _LONGEST = (
     "<p>The requests of a host one after another, at its delay. No crawl at this pace could take less than the first "
@@ -111,16 +112,16 @@ def _queued(report: Report) -> list[str]:
     rows = [
         (
             named(h.name),
-            count(h.queued),
+            queued_text(h),
             f"{h.delay_s:g} s",
             duration(h.wait_s) if h.wait_s else "now",
-            duration(h.seconds),
+            duration(h.seconds) if h.urls else UNKNOWN,
         )
         for h in left.hosts
     ]
     note = (
         f"<p>{agreeing(left.queued, 'URL')} queued. Bound by politeness alone that takes "
-        f"{duration(left.finish_s)}: a host's wait, then its delay per URL.</p>"
+        f"{duration(left.finish_s)}: a host's wait, then its delay per request.</p>"
     )
     depths = [Bar(str(n), value, f"depth {n}: {plural(value, 'URL')}") for n, value in enumerate(left.queued_by_depth)]
     heads = ["host", "URLs", "delay", "starts in", "done in"]

@@ -13,7 +13,7 @@ from msgspec import Struct
 from gossamer.foundation.expressions import expression
 from gossamer.reading.aggregates import NamedCount
 from gossamer.report.svg import meter
-from gossamer.telemetry.text import count, escape, printable
+from gossamer.telemetry.text import UNKNOWN, count, escape, printable
 
 _PARTS = expression(r"[^./?&=_,;]*[./?&=_,;]|[^./?&=_,;]+")
 
@@ -130,8 +130,10 @@ def short(number: float) -> str:
     return f"{number:g}"
 
 
-def ms(value: float) -> str:
+def ms(value: float | None) -> str:
     """Return a short time."""
+    if value is None:
+        return UNKNOWN
     return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"
 
 

@@ -80,7 +80,7 @@ class HostRow(Struct, kw_only=True):
     fetches: int
     errors: int
     queued: int
-    latency_ms: float
+    latency_ms: float | None  # None: it has not answered
     delay_s: float
     min_s: float  # its requests one after another at its delay; at most the time from its discovery to the last one
     rate_limited: int = 0

@@ -13,8 +13,9 @@ from textwrap import fill
 
 from gossamer.reading.aggregates import NamedCount
 from gossamer.report.record import HostRow, Report
+from gossamer.telemetry.forecast import queued_text
 from gossamer.telemetry.summary import requisites_text
-from gossamer.telemetry.text import count, duration, percent, plural, printable, size
+from gossamer.telemetry.text import UNKNOWN, count, decimal, duration, percent, plural, printable, size
 
 COLUMNS = 96
 _WARNING_CHARS = 300  # a text, when it was first and last given, and how often
@@ -250,7 +251,7 @@ def _host_table(name: str, lines: Sequence[HostRow]) -> str:
             count(host.fetches),
             count(host.errors),
             count(host.rate_limited),
-            f"{host.latency_ms:,.0f} ms",
+            f"{decimal(host.latency_ms, 0)} ms",
         )
         for host in lines[:5]
     ]
@@ -263,7 +264,7 @@ def _longest(lines: Sequence[HostRow]) -> str:
             printable(host.name, 60),
             count(host.fetches),
             f"{host.delay_s:g} s",
-            f"{host.latency_ms:,.0f} ms",
+            f"{decimal(host.latency_ms, 0)} ms",
             duration(host.min_s),
         )
         for host in lines[:5]
@@ -294,10 +295,10 @@ def _left(report: Report) -> str:
     rows = [
         (
             printable(host.name, 60),
-            count(host.queued),
+            queued_text(host),
             f"{host.delay_s:g} s",
             duration(host.wait_s) if host.wait_s else "now",
-            duration(host.seconds),
+            duration(host.seconds) if host.urls else UNKNOWN,
         )
         for host in left.hosts[:_ROWS]
     ]

@@ -3,6 +3,9 @@
 A figure is a number of a `Figures` value. Every one is a metric. One with a label is a row for people, too, in the
 places that it names, and is in `more` of the JSON of the same places if it is not zero. Rows that put several figures
 into a sentence are made where they are shown, from the same `Figures`.
+
+A share or a mean rests on something that was counted. Without it there is no number anywhere: null in JSON, with the
+reason in `unknown`, no sample among the metrics, and a dash for people (`telemetry/text`).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ class Figure(Struct, frozen=True):
 
     name: str
     help: str
-    value: Callable[[Figures], float]  # in seconds, bytes, or as a share of 1
+    value: Callable[[Figures], float | None]  # in seconds, bytes, or as a share of 1; None: there is no evidence
     label: str = ""
     draw: Callable[[float], str] = count
     places: Place = Place.STATUS | Place.SUMMARY | Place.DASHBOARD
@@ -77,7 +80,7 @@ GAUGES = (
         "URLs that are due again and wait for their host.",
         lambda f: f.revisits.waiting if f.revisits else 0,
     ),
-    Figure("freshness_ratio", "Share of copies that are fresh.", lambda f: f.revisits.freshness if f.revisits else 0),
+    Figure("freshness_ratio", "Share of copies that are fresh.", lambda f: f.freshness),
     Figure("process_start_time_seconds", "When this run began, since 1970; 0: not known.", lambda f: f.started_at),
     Figure("queued_requisites", "Requisites of pages that are queued.", lambda f: f.requisites_queued),
     Figure("in_flight_requests", "Requests that are on their way.", lambda f: f.in_flight),
@@ -117,6 +120,30 @@ GAUGES = (
         Place.DASHBOARD,
     ),
 )
+
+
+class Evidence(Struct, frozen=True):
+    """A share or a mean, and why there is none."""
+
+    name: str
+    value: Callable[[Figures], float | None]
+    missing: str
+
+
+RESTING_ON_EVIDENCE = (
+    Evidence("error_rate", lambda f: f.error_rate, "nothing was fetched yet"),
+    Evidence("html_share", lambda f: f.html_share, "there is no page yet"),
+    Evidence("pages_per_second", lambda f: f.pages_per_second, "the crawl has taken no time yet"),
+    Evidence("cpu_ms_per_page", lambda f: f.cpu_ms_per_page, "there is no page yet"),
+    Evidence("freshness", lambda f: f.freshness if f.revisits else 1.0, "no page was visited again yet"),
+)
+
+
+def unknown(figures: Figures) -> dict[str, str] | UnsetType:
+    """Return why there is no number, by the name of each figure that has none; `UNSET` if all have one."""
+    return {each.name: each.missing for each in RESTING_ON_EVIDENCE if each.value(figures) is None} or UNSET
+
+
 _LABELLED = tuple(figure for figure in (*COUNTERS, *GAUGES) if figure.label)
 
 

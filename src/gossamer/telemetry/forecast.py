@@ -15,9 +15,9 @@ from math import ceil, log
 
 from msgspec import Struct
 
-from gossamer.model.figures import Forecast, SlowHost
+from gossamer.model.figures import Forecast, SlowHost, Totals
 from gossamer.model.records import HostRecord
-from gossamer.telemetry.text import agreeing, plural, roughly
+from gossamer.telemetry.text import agreeing, count, plural, roughly
 
 _FIRST_S = 0.1
 _STEP = 1.1
@@ -27,8 +27,10 @@ _MIN_INTERVAL_S = 0.001
 _MAX_S = 1e9  # any longer time is as good as never
 _TOP = 11  # hosts that take longest, one more than can be slow
 _SLOW_S = 60.0
+MIN_TRIED = 20  # requests for URLs: before that, each counts as a page
 _SLOW_FACTOR = 2.0  # slow hosts take this much longer than the slowest of the others
 KNOWN_NOW = "(of what is known now)"
+NOTHING_QUEUED = "nothing is queued"
 _BOUNDS_S = [_FIRST_S * _STEP**index for index in range(_CLASSES)]
 
 
@@ -40,6 +42,30 @@ class ForecastLimits(Struct, frozen=True):
     pages_per_fetch: float = 1.0
     requests_per_url: float = 1.0  # with its retries
     max_fetches_per_s: float | None = None  # if something else than politeness binds it
+
+    @property
+    def pages_per_url(self) -> float:
+        """How many pages a URL brings, with its retries."""
+        return max(0.01, min(1.0, self.pages_per_fetch * self.requests_per_url))
+
+
+def limits_of(
+    totals: Totals,
+    *,
+    pages_left: int | None = None,
+    seconds_left: float | None = None,
+    max_fetches_per_s: float | None = None,
+) -> ForecastLimits:
+    """Return the limits of a crawl whose URLs take as many requests, and bring as many pages, as they did so far."""
+    tried = totals.fetches - totals.robots_fetches - totals.failed_lookups
+    is_known = tried >= MIN_TRIED
+    return ForecastLimits(
+        pages_left=pages_left,
+        seconds_left=seconds_left,
+        pages_per_fetch=totals.pages / tried if is_known else 1.0,
+        requests_per_url=tried / max(1, tried - totals.retries) if is_known else 1.0,
+        max_fetches_per_s=max_fetches_per_s,
+    )
 
 
 class Forecaster:
@@ -142,7 +168,7 @@ class Forecaster:
             parked += f"; {agreeing(self.over_budget_urls, 'URL')} over budget and not fetched"
         if not self.urls:
             left_out = self.over_budget_urls or self.parked_urls or self.unknown_urls
-            return f"nothing is {'to be fetched' if left_out else 'queued'}{parked}"
+            return f"{'nothing is to be fetched' if left_out else NOTHING_QUEUED}{parked}"
         if self.retried_urls == self.urls:
             each = "it fails" if self.urls == 1 else "they fail"
             verb = agreeing(self.urls, "URL", "waits for its retry", "wait for their retries")
@@ -191,24 +217,46 @@ def _first_end(whole_s: float, pages_s: float | None, left_s: float | None) -> t
 
 
 class HostLeft(Struct, frozen=True, kw_only=True):
-    """How long the queue of a host takes by politeness alone: first its wait, then one delay per URL."""
+    """How long the queue of a host takes by politeness alone: first its wait, then one delay per request."""
 
     name: str
     queued: int
     delay_s: float
     wait_s: float
-    seconds: float
+    seconds: float  # for what will be fetched
+    beyond: float = 0.0  # of those queued: not fetched by the budget of the host or its domain, not rounded
+    more_requests: float = 0.0  # than one for each URL: retries, robots.txt
+
+    @property
+    def urls(self) -> int:
+        """How many of those queued will be fetched."""
+        return ceil(self.queued - self.beyond)
+
+    @property
+    def over_budget(self) -> int:
+        """How many of those queued will not be fetched."""
+        return self.queued - self.urls
 
 
-def queue_time(host: HostRecord, now: float, floor_s: float) -> HostLeft:
-    """Return how long the queue of a host takes at its pace over one connection, its wait first."""
-    delay_s = host.delay_s or floor_s
+def queued_text(left: HostLeft) -> str:
+    """Return how many URLs a host has queued, and how many of them will not be fetched."""
+    return count(left.queued) + (f" ({count(left.over_budget)} over budget)" if left.over_budget else "")
+
+
+def queue_time(host: HostRecord, now: float, interval_s: float, limits: ForecastLimits, urls: float) -> HostLeft:
+    """Return how long the queue of a host takes, its wait first, if so many of its URLs will be fetched.
+
+    `interval_s` is the time between two requests.
+    """
     wait_s = max(0.0, host.next_at - now, host.parked_until - now)
-    seconds = wait_s + max(0, host.queued - 1) * delay_s
+    more = urls * (limits.requests_per_url - 1.0) + (not host.fetches) if urls else 0.0  # robots.txt
+    seconds = wait_s + max(0.0, urls + more - 1) * interval_s if urls else 0.0
     return HostLeft(
         name=host.name,
         queued=host.queued,
-        delay_s=round(delay_s, 3),
+        delay_s=round(interval_s, 3),
         wait_s=round(wait_s, 1),
         seconds=round(seconds, 1),
+        beyond=round(host.queued - urls, 9),
+        more_requests=round(more, 3),
     )

@@ -103,11 +103,11 @@ HISTOGRAMS: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, Histogra
 def render(figures: Figures) -> str:
     lines = _family("build_info", "gauge", "The program.", [f"{_labels(version=__version__)} 1"])
     for each in COUNTERS:
-        lines += _family(f"{each.name}_total", "counter", each.help, [f" {_number(each.value(figures))}"])
+        lines += _family(f"{each.name}_total", "counter", each.help, _sample(each.value(figures)))
     for name, label, text, values in LABELLED_COUNTERS:
         lines += _family(f"{name}_total", "counter", text, _samples(label, values(figures)))
     for each in GAUGES:
-        lines += _family(each.name, "gauge", each.help, [f" {_number(each.value(figures))}"])
+        lines += _family(each.name, "gauge", each.help, _sample(each.value(figures)))
     for name, label, text, values in LABELLED_GAUGES:
         lines += _family(name, "gauge", text, _samples(label, values(figures)))
     lines += _optional(figures)
@@ -126,13 +126,18 @@ def _optional(figures: Figures) -> list[str]:
     }
     lines: list[str] = []
     for (name, text), value in known.items():
-        lines += _family(name, "gauge", text, [] if value is None else [f" {_number(value)}"])
+        lines += _family(name, "gauge", text, _sample(value))
     return lines
 
 
 def _family(name: str, kind: str, text: str, samples: Iterable[str]) -> list[str]:
     head = [f"# HELP gossamer_{name} {text}", f"# TYPE gossamer_{name} {kind}"]
     return [*head, *(f"gossamer_{name}{sample}" for sample in samples)]
+
+
+def _sample(value: float | None) -> list[str]:
+    """Return the sample of a figure; none if nothing speaks for a number yet."""
+    return [] if value is None else [f" {_number(value)}"]
 
 
 def _samples(label: str, values: Mapping[str, float]) -> list[str]:

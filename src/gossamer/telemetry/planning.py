@@ -7,10 +7,12 @@ hosts that links will lead to are not known; they make a crawl faster, not slowe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from gossamer.core.url.domains import registrable_domain
 from gossamer.model.figures import Forecast
 from gossamer.settings.budget import CONNECTION, HOST, PAGE, PROGRAM, WORKER
 from gossamer.telemetry.forecast import Forecaster, ForecastLimits
@@ -49,6 +51,7 @@ class PlanLimits(Struct, frozen=True):
     memory_ceiling_bytes: int
     has_near_duplicates: bool
     is_host_scope: bool  # no other hosts than those of the seeds are crawled
+    domain_delay_s: float = 0.0  # between two requests to a registrable domain
 
 
 class CrawlPlan(Struct, kw_only=True):
@@ -120,16 +123,22 @@ def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, re
 def _forecast(hosts: Sequence[HostPlan], limits: PlanLimits) -> Forecast:
     """Return the time if pages are spread over the hosts as well as they can be; none if there is no telling."""
     forecaster = Forecaster(float("inf"))
+    of_domains: Counter[str] = Counter()
     for host in hosts:
         if not host.is_crawled:
             continue
         urls = _urls_of(host, limits)
         if urls is None:
             return Forecast(limits.max_time_s, text="") if limits.max_time_s is not None else Forecast()
+        domain = registrable_domain(host.name)
+        if limits.max_pages_per_domain is not None:  # which the hosts before have used up in part, or all of it
+            urls = min(urls, max(0, limits.max_pages_per_domain - of_domains[domain]))
+        of_domains[domain] += urls
         forecaster.add(host.name, urls + 1, _interval_s(host), 0.0)  # robots.txt
     if not forecaster.urls:
         return Forecast()
-    rate = PAGES_PER_CORE_S * max(1, limits.workers)
+    forecaster.min_s = limits.domain_delay_s * max(of_domains.values())
+    rate = min(PAGES_PER_CORE_S * max(1, limits.workers), limits.connections / LATENCY_S)
     ends = ForecastLimits(limits.max_pages, limits.max_time_s, max_fetches_per_s=rate)
     return forecaster.forecast(ends)
 

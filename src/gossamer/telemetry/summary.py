@@ -18,8 +18,8 @@ from gossamer.model.figures import (
     requisite_counts,
     visit_counts,
 )
-from gossamer.telemetry.figure_list import Place, labelled, rows_of
-from gossamer.telemetry.text import agreeing, count, duration, percent, plural, size
+from gossamer.telemetry.figure_list import Place, labelled, rows_of, unknown
+from gossamer.telemetry.text import agreeing, count, decimal, duration, percent, plural, rounded, size
 
 SUMMARY_INDENT = 12  # columns before the values of a summary for people
 
@@ -30,12 +30,12 @@ class Summary(Struct, kw_only=True):
     pages: int
     fetches: int
     errors: int
-    error_rate: float
+    error_rate: float | None  # None: `unknown` says why; like the next three
     bytes: int
     seconds: float
-    pages_per_second: float
+    pages_per_second: float | None
     cpu_seconds: float
-    cpu_ms_per_page: float
+    cpu_ms_per_page: float | None
     peak_rss_bytes: int
     peak_private_bytes: int
     unique_hosts: int
@@ -46,7 +46,7 @@ class Summary(Struct, kw_only=True):
     robots_disallowed: int
     duplicates: int
     near_duplicates: int
-    html_share: float
+    html_share: float | None
     finished: str
     out: str
     urls_over_budget: int = 0  # of those queued: their host or domain has as many pages as it may
@@ -73,15 +73,17 @@ class Summary(Struct, kw_only=True):
     visits: VisitCounts | None = None  # of known URLs; None: none was fetched again
     run_fetches: int = 0  # of the last run
     fetch_cpu_ms_per_page: float = 0.0  # in the last run, while requests were made: a small crawl is mostly its start
-    freshness: float | None = None  # the share of the copies that is to be expected to be what the servers have
+    # The share of the copies that is to be expected to be what the servers have; None: no page was visited again.
+    freshness: float | None = None
     node_pages: int | None = None  # of this node; the rest is about the whole crawl. None: there is one machine
     cuts: dict[str, int] = {}  # links and pages that limits and rules left out, by rule
     domain_budgets: tuple[int, int] | None = None  # pages of the least and most important domain, if ranks scale it
     more: dict[str, float] | UnsetType = UNSET  # figures that have a row of their own
+    unknown: dict[str, str] | UnsetType = UNSET  # why there is no number: there is no evidence for one yet
 
     def render(self) -> str:
         rows = [
-            ("pages", f"{count(self.pages)}  ({self.pages_per_second:.1f}/s, {percent(self.html_share)} HTML)"),
+            ("pages", f"{count(self.pages)}  ({decimal(self.pages_per_second)}/s, {percent(self.html_share)} HTML)"),
             ("fetches", f"{count(self.fetches)}  ({plural(self.errors, 'error')}, {percent(self.error_rate)})"),
             (
                 "hosts",
@@ -159,7 +161,7 @@ class Summary(Struct, kw_only=True):
     def cpu_text(self) -> str:
         """Return what a page costs, without what the start costs, if that is known."""
         if not self.fetch_cpu_ms_per_page:
-            return f"{self.cpu_ms_per_page:.2f} ms of CPU per page"
+            return f"{decimal(self.cpu_ms_per_page, 2)} ms of CPU per page"
         return f"{self.fetch_cpu_ms_per_page:.2f} ms of CPU per page while fetching, {self.cpu_seconds:.2f} s in all"
 
     def _overridden(self) -> str:
@@ -196,6 +198,8 @@ def visits_text(visits: VisitCounts, freshness: float | None) -> str:
         f"{count(visits.changed)} changed, {count(visits.same)} the same ({count(visits.not_modified)} by 304), "
         f"{count(visits.gone)} gone, {count(visits.failed)} without an answer"
     )
+    if not visits.all:
+        return "no known URL was visited again yet: how many copies are fresh is not known"
     fresh = "" if freshness is None else f"; about {percent(freshness)} of the copies are fresh"
     return f"{plural(visits.all, 'visit')} of known URLs: {found}{fresh}"
 
@@ -219,12 +223,12 @@ def summary_of(figures: Figures) -> Summary:
         pages=totals.pages,
         fetches=totals.fetches,
         errors=totals.errors,
-        error_rate=round(figures.error_rate, 6),
+        error_rate=rounded(figures.error_rate, 6),
         bytes=totals.bytes,
         seconds=round(totals.seconds, 3),
-        pages_per_second=round(figures.pages_per_second, 2),
+        pages_per_second=rounded(figures.pages_per_second, 2),
         cpu_seconds=round(figures.cpu_seconds, 3),
-        cpu_ms_per_page=round(figures.cpu_ms_per_page, 3),
+        cpu_ms_per_page=rounded(figures.cpu_ms_per_page, 3),
         peak_rss_bytes=figures.peak_rss_bytes,
         peak_private_bytes=figures.peak_private_bytes,
         unique_hosts=totals.unique_hosts,
@@ -236,7 +240,7 @@ def summary_of(figures: Figures) -> Summary:
         robots_disallowed=totals.robots_disallowed,
         duplicates=totals.duplicates,
         near_duplicates=totals.near_duplicates,
-        html_share=round(figures.html_share, 4),
+        html_share=rounded(figures.html_share, 4),
         finished=figures.finished,
         out=figures.out,
         dead=totals.dead,
@@ -262,11 +266,12 @@ def summary_of(figures: Figures) -> Summary:
         unchecked_hosts=totals.unchecked_hosts,
         requisites=requisite_counts(totals, figures.requisites_queued),
         visits=visit_counts(totals) if totals.visits or figures.revisits is not None else None,
-        freshness=figures.revisits.freshness if figures.revisits is not None else None,
+        freshness=figures.freshness,
         node_pages=figures.node_pages,
         cuts=cuts_of(totals),
         domain_budgets=figures.domain_budgets,
         more=labelled(figures, Place.SUMMARY),
+        unknown=unknown(figures),
     )
 
 

@@ -63,8 +63,21 @@ def released(quarantines: Sequence[Quarantine]) -> str:
     return f"{plural(urls, 'URL')} of {plural(len(quarantines), 'pattern')} released"
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+UNKNOWN = "–"  # in the place of a number that nothing speaks for yet
+
+
+def percent(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:.1f} %"
+
+
+def decimal(number: float | None, digits: int = 1) -> str:
+    """Return a rate or a mean with its decimals; a dash if there is no evidence for one."""
+    return UNKNOWN if number is None else f"{number:.{digits}f}"
+
+
+def rounded(number: float | None, digits: int) -> float | None:
+    """Return a number for JSON; None stays None."""
+    return None if number is None else round(number, digits)
 
 
 def size(number: float) -> str:

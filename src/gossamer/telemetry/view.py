@@ -111,7 +111,7 @@ def _visits(figures: Figures, revisits: RevisitFigures) -> list[str]:
         f"again: {plural(totals.visits, 'visit')}",
         f"{count(totals.visits_changed)} changed",
         f"{count(revisits.waiting)} due",
-        f"{percent(revisits.freshness)} fresh",
+        *([f"{percent(revisits.freshness)} fresh"] if revisits.freshness is not None else []),
         f"{count(totals.visits_gone)} gone",
         f"{count(revisits.per_day)} per day allowed",
     ]

@@ -75,7 +75,7 @@ class HostLine(Struct, frozen=True):
     fetches: int
     errors: int
     bytes: int
-    latency_ms: float
+    latency_ms: float | None  # None: it has not answered yet
     delay_s: float
     next_in_s: float
     is_blocked: bool
@@ -283,7 +283,7 @@ def _line(host: HostRecord, now: float) -> HostLine:
         fetches=host.fetches,
         errors=host.errors,
         bytes=host.bytes,
-        latency_ms=round(1000 * host.latency_s, 1),
+        latency_ms=round(1000 * host.latency_s, 1) if host.latency_s else None,
         delay_s=round(host.delay_s, 3),
         next_in_s=round(max(0.0, host.next_at - now, host.parked_until - now), 1),
         is_blocked=host.is_blocked,

@@ -133,7 +133,7 @@ def _figures(
         pages=summary.pages,
         fetches=summary.fetches,
         seconds=summary.seconds,
-        pages_per_second=summary.pages_per_second,
+        pages_per_second=summary.pages_per_second or 0.0,
         workers=workers,
         cpu_ms_per_page=round(ms_per_page * (hub_cpu_s + worker_cpu_s), 4),
         hub_cpu_ms_per_page=round(ms_per_page * summary.crawl_cpu_seconds, 4),

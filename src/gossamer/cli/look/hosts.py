@@ -20,7 +20,7 @@ from gossamer.reading.pace_view import PaceView, pace_view
 from gossamer.reading.requests.host_requests import HostRequest, host_requests
 from gossamer.reading.view import CrawlView
 from gossamer.report.terminal import moment, table
-from gossamer.telemetry.text import count, duration, plural, printable, size
+from gossamer.telemetry.text import UNKNOWN, count, duration, plural, printable, size
 
 SHOWN = 50
 SORT_KEYS: dict[str, Callable[[HostRecord], float]] = {
@@ -104,7 +104,7 @@ def _table(views: Sequence[HostView]) -> str:
             count(view.pages),
             count(view.queued),
             count(view.errors),
-            f"{view.latency_ms:,.0f} ms",
+            _first_byte(view),
             f"{view.delay_s:g} s",
             _robots_cell(view),
             _next(view),
@@ -128,7 +128,12 @@ def _next(view: HostView) -> str:
 def _done(view: HostView) -> str:
     if view.state == OVER_BUDGET:
         return ", over budget and not fetched"
-    return f", done in {duration(view.time_left_s)}" if view.queued else ""
+    over = f", {count(view.over_budget)} of them over budget and not fetched" if view.over_budget else ""
+    return f"{over}, done in {duration(view.time_left_s)}" if view.queued else ""
+
+
+def _first_byte(view: HostView) -> str:
+    return UNKNOWN if view.latency_ms is None else f"{view.latency_ms:,.0f} ms"
 
 
 def _robots_cell(view: HostView) -> str:
@@ -168,7 +173,7 @@ def _described(view: HostView, pace: PaceView) -> str:
         ("pages", f"{count(view.pages)}, {size(view.bytes)} received"),
         (
             "requests",
-            f"{count(view.fetches)}, {plural(view.errors, 'error')}, first byte {view.latency_ms:,.0f} ms; "
+            f"{count(view.fetches)}, {plural(view.errors, 'error')}, first byte {_first_byte(view)}; "
             f"{plural(view.server_errors_24h, 'answer')} with 5xx in 24 h",
         ),
         *(("pace", printable(line, 400)) for line in pace.lines()),

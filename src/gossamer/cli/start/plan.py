@@ -87,6 +87,7 @@ def _limits(settings: Settings) -> PlanLimits:
         memory_ceiling_bytes=budget.whole,
         has_near_duplicates=settings.near_dup is not NearDup.OFF,
         is_host_scope=settings.scope in _HOST_SCOPES,
+        domain_delay_s=settings.domain_politeness_ms / 1000,
     )
 
 

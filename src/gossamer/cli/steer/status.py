@@ -31,7 +31,7 @@ from gossamer.telemetry.summary import (
     requisites_text,
     visits_text,
 )
-from gossamer.telemetry.text import count, duration, percent, plural, printable, size
+from gossamer.telemetry.text import count, decimal, duration, percent, plural, printable, size
 
 ANSWER_WITHIN_S = 3.0  # else what is committed is shown
 
@@ -69,7 +69,7 @@ def render(status: CrawlStatus) -> str:
     states = ", ".join(f"{count(number)} {name.replace('_', ' ')}" for name, number in status.hosts.items() if number)
     rows = [
         ("state", _state(status)),
-        ("pages", f"{count(status.pages)}{limit}, {status.pages_per_second:.1f}/s{_lately(status)}"),
+        ("pages", f"{count(status.pages)}{limit}, {decimal(status.pages_per_second)}/s{_lately(status)}"),
         ("queued", f"{plural(status.urls_queued, 'URL')}{_parts_of_queue(status)}"),
         ("errors", f"{count(status.errors)} of {plural(status.fetches, 'fetch')} ({percent(status.error_rate)})"),
         ("hosts", states or "none"),

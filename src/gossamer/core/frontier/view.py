@@ -84,23 +84,23 @@ class FrontierView:
         budget = self._table.limits.domain_budget(host.domain.rank)
         return None if budget is None else max(0, budget - host.domain.pages)
 
-    def over_budget_urls(self) -> int:
-        """Return how many URLs at hosts in memory their budgets do not allow, if all are pages. One pass over them."""
-        of_domains: dict[str, int] = {}
-        over = 0
+    def over_budget_urls(self, pages_per_url: float) -> int:
+        """Return how many URLs at hosts in memory their budgets do not allow. One pass over them."""
+        of_domains: dict[str, float] = {}
+        over = 0.0
         for host in self._table.hosts.values():
             record = host.record
             if record.is_blocked or record.is_dead or not record.queued:
                 continue
             own = self.budget_left(host)
-            urls = record.queued if own is None else min(record.queued, own)
+            urls = float(record.queued) if own is None else min(record.queued, own / pages_per_url)
             of_domain = self.domain_budget_left(host)
             if of_domain is not None:
-                left = of_domains.setdefault(host.domain.name, of_domain)
+                left = of_domains.setdefault(host.domain.name, of_domain / pages_per_url)
                 urls = min(urls, left)
                 of_domains[host.domain.name] = left - urls
             over += record.queued - max(urls, min(record.queued, record.requisites))
-        return over
+        return round(over)
 
     def records(self) -> Iterator[HostRecord]:
         return (host.record for host in self._table.hosts.values())

@@ -165,6 +165,7 @@ class RobotsRequests:
         rules = [origin.rules for origin in host.origins.values() if origin.rules is not None]
         host.crawl_delay_s = max((each.crawl_delay_s or 0.0 for each in rules), default=0.0)
         host.floor_s = self._pace.floor_s(host.name, host.crawl_delay_s)
+        host.record.delay_s = host.delay_s()  # what reads the ledger knows the pace of the next request, too
         host.states_usage = any(each.usage for each in rules)
 
     def apply_pace(self, now: float) -> None:

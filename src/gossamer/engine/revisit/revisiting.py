@@ -193,8 +193,11 @@ class Revisits(ShardMemory):
         total = sum(pages.values())
         return sum(shares[each] * count for each, count in pages.items()) / total if total else 0.0
 
-    def figures(self, now: float) -> RevisitFigures | None:
-        """Return what is known of the pages that are fetched again; now and then in one pass over the census."""
+    def figures(self, visits: int, now: float) -> RevisitFigures | None:
+        """Return what is known of the pages that are fetched again; now and then in one pass over the census.
+
+        Before the first of all visits nothing speaks for a share of fresh copies but what is believed of any page.
+        """
         if not self.is_on:
             return None
         if now - self._freshness_at >= FRESHNESS_S:
@@ -206,7 +209,7 @@ class Revisits(ShardMemory):
             per_day=self.budget_per_day,
             waiting=self.due.waiting,
             next_at=self.due.next_at or 0.0,
-            freshness=self._freshness,
+            freshness=self._freshness if visits else None,
             classes=classes,
         )
 

@@ -63,6 +63,11 @@ def with_load(source: FiguresSource, status: NodeStatus) -> NodeStatus:
         forecast=figures.forecast.text if figures.forecast is not None else "",
         private_bytes=figures.private_bytes,
         warnings=lasting[:MAX_WARNINGS],
+        forecast_s=figures.forecast.seconds if figures.forecast is not None else None,
+        forecast_urls=max(0, figures.urls_queued - figures.urls_over_budget - figures.urls_parked),
+        over_budget_urls=figures.urls_over_budget,
+        parked_urls=figures.urls_parked,
+        retried_urls=figures.urls_retried,
     )
     return replace(status, load=load)
 

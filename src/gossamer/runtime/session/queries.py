@@ -13,6 +13,7 @@ from gossamer.core.frontier.workbench import HostState
 from gossamer.engine.crawl import Crawl
 from gossamer.model.commands import AskFigures, AskHost, Query
 from gossamer.model.errors import UsageError
+from gossamer.model.figures import Totals
 from gossamer.runtime.watch.figures_source import FiguresSource
 from gossamer.settings.model import Settings
 from gossamer.telemetry.text import printable
@@ -29,6 +30,7 @@ class _Moment(Struct, frozen=True):
 
     ledger: Ledger
     settings: Settings
+    totals: Totals
     now: float
 
 
@@ -64,7 +66,7 @@ class Answers:
         record = self._ledger.host(name) if slot is None else slot.record
         if record is None:
             raise UsageError(f"{printable(name)}: not a host of this crawl")
-        view = host_view(_Moment(self._ledger, self._settings(), self._now()), record)
+        view = host_view(_Moment(self._ledger, self._settings(), self._crawl.totals, self._now()), record)
         if slot is None:
             return view
         state = _IN_PROGRESS.get(slot.state, view.state)

@@ -18,10 +18,9 @@ from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.gauges import Gauges
 from gossamer.runtime.watch.warning_log import WarningLog
 from gossamer.telemetry.bound_by import Load, LoadLimits
-from gossamer.telemetry.forecast import ForecastLimits
+from gossamer.telemetry.forecast import ForecastLimits, limits_of
 
 SLOWING = frozenset({Resource.CPU, Resource.CONNECTIONS, Resource.DNS, Resource.DISK, Resource.LEDGER})
-MIN_TRIED = 20  # before that, every URL counts as a page
 
 
 class MeasuredWorkers(Protocol):
@@ -114,14 +113,14 @@ class FiguresSource:
         totals = self._crawl.totals
         limits = self._crawl.frontier.limits
         pages = self._crawl.frontier.counts.pages
-        tried = totals.fetches - totals.robots_fetches - totals.failed_lookups
         max_time_s = run.limits.max_time_s
         is_slowed = gauges.bound_by is not None and gauges.bound_by.resource in SLOWING
-        return ForecastLimits(
-            pages_left=None if limits.max_pages is None else max(0, limits.max_pages - pages),
+        # What a node has claimed of the pages is not the crawl's limit: it claims more.
+        is_limited = limits.max_pages is not None and not self._measures.is_node
+        return limits_of(
+            totals,
+            pages_left=max(0, (limits.max_pages or 0) - pages) if is_limited else None,
             seconds_left=None if max_time_s is None else max(0.0, max_time_s - run.active_s(self._now())),
-            pages_per_fetch=totals.pages / tried if tried >= MIN_TRIED else 1.0,
-            requests_per_url=tried / max(1, tried - totals.retries) if tried >= MIN_TRIED else 1.0,
             max_fetches_per_s=gauges.rates["10s"].fetches or None if is_slowed else None,
         )
 
@@ -149,7 +148,9 @@ class FiguresSource:
             forecast=None,
             warnings=[each for each in figures.warnings if not each.is_lasting],
             urls_parked=frontier.view.parked_urls(self._now(), measures.max_wait_s),
-            urls_over_budget=figures.urls_queued if finished == "budgets" else frontier.view.over_budget_urls(),
+            urls_over_budget=figures.urls_queued
+            if finished == "budgets"
+            else frontier.view.over_budget_urls(self.forecast_limits().pages_per_url),
             commit_p50_ms=_percentile_ms(commits, 0.5),
             commit_p99_ms=_percentile_ms(commits, 0.99),
         )
@@ -218,7 +219,7 @@ class FiguresSource:
             bound_by=gauges.bound_by,
             forecast=None if pauses or self._crawl.revisits.is_on else gauges.forecast,
             warnings=sources.warnings.active(),
-            revisits=self._crawl.revisits.figures(now),
+            revisits=self._crawl.revisits.figures(self._crawl.totals.visits, now),
             domain_budgets=frontier.limits.budget_range(),
         )
 

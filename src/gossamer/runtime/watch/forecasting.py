@@ -92,7 +92,7 @@ class _Pass:
 
     def _within_budget(self, host: HostSlot, urls: int) -> int:
         """Return how many of a host's URLs will be fetched, if as many of them are pages as of those before."""
-        pages_per_url = max(0.01, min(1.0, self._limits.pages_per_fetch * self._limits.requests_per_url))
+        pages_per_url = self._limits.pages_per_url
         own = self._view.budget_left(host)
         if own is not None:
             urls = min(urls, ceil(own / pages_per_url))

@@ -67,10 +67,11 @@ export function table(caption, columns, rows, options = {}) {
 // -- formats --
 
 export const count = (number) => Math.round(number ?? 0).toLocaleString("en");
-export const percent = (share) => `${(100 * (share || 0)).toFixed(1)} %`;
+export const percent = (share) => (share ?? null) === null ? "–" : `${(100 * share).toFixed(1)} %`;
 
 export function rate(number) {
-  return number >= 100 ? count(number) : (number || 0).toFixed(1);
+  if ((number ?? null) === null) return "–";
+  return number >= 100 ? count(number) : number.toFixed(1);
 }
 
 export function size(bytes) {

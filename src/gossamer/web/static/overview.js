@@ -133,6 +133,7 @@ function drawTiles(into, status) {
 }
 
 function again(status) {
+  if (!status.visits.all) return "how many copies are fresh is not known yet";
   const fresh = status.freshness === null ? "" : `, about ${percent(status.freshness)} of the copies fresh`;
   return `${count(status.visits.changed)} changed${fresh}`;
 }
