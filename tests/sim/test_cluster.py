@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.amount import amount
 
+from gossamer.core.frontier.limits import FrontierLimits
 from gossamer.sim.cluster.cluster import ClusterSim
+from gossamer.sim.cluster.plan import ClusterPlan, Faults
 from gossamer.sim.cluster.runs import PLANTED, plan_of, planted, run_seed
+from gossamer.sim.scenarios import START, Scenario, many_hosts
 
 SEEDS, PER_TEST = amount(20, 100), 5  # `make simcluster` runs as many as are wanted
 SEEDS_TO_FIND = 200
@@ -57,3 +60,35 @@ def _fails(seed: int) -> bool:
         return bool(run_seed(seed))
     except (KeyError, AssertionError):
         return True
+
+
+RETRY_WAIT_S = 100.0
+
+
+def _with_failing_hosts(failing_pages: int) -> Scenario:
+    """Return a crawl of eight hosts, of which every other one fails but for its first page."""
+    sites = many_hosts(8, 15)
+    for number in range(1, 8, 2):
+        host = sites.hosts[f"h{number}.test"]
+        host.pages = failing_pages
+        host.status = lambda url, _now: 200 if url.endswith(".test/") else 500
+    seeds = [f"http://{name}/" for name in sites.hosts]
+    return Scenario(sites, seeds, FrontierLimits(retry_wait_s=RETRY_WAIT_S))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_node_that_waits_for_retries_leaves_the_budget_to_the_others(seed: int) -> None:
+    plan = ClusterPlan(lambda: _with_failing_hosts(5), nodes=3, faults=Faults(until_s=0.0), max_pages=60)
+    sim = ClusterSim(plan, seed)
+    assert sim.run() == "max_pages"
+    assert sum(node.totals.pages for node in sim.shared.nodes().values()) == 60
+    assert sim.now < START + RETRY_WAIT_S
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_a_budget_left_retries_are_waited_for(seed: int) -> None:
+    plan = ClusterPlan(lambda: _with_failing_hosts(5), nodes=3, faults=Faults(until_s=0.0), max_pages=70)
+    sim = ClusterSim(plan, seed)
+    assert sim.run() == "parked", "what is parked for longer than it waits is the rest"
+    assert sum(node.totals.pages for node in sim.shared.nodes().values()) == 64
+    assert sim.now > START + RETRY_WAIT_S

@@ -48,8 +48,8 @@ ROOM_EVERY_S = 1.0  # at the limit of pages, with requisites of hosts that are n
 MAX_SWAPPED_IN = 100  # hosts at a time
 # Enum members as constants: up to Python 3.11, reading one from its class takes 80 ns.
 _READY = HostState.READY
-_BUSY = HostState.BUSY
 _BLOCKED = HostState.BLOCKED
+_BUSY = HostState.BUSY
 _WAITING = HostState.WAITING
 _WORKER_LOST = Outcome.WORKER_LOST
 _IN_LINE = (_READY, _WAITING)
@@ -505,6 +505,10 @@ class Frontier:
             return None
         if self.counts.is_page_limit_reached(self._limits):
             return None if self.has_requisites_within(now + max_wait_s) else "max_pages"
+        return self.why_waiting(now, max_wait_s)
+
+    def why_waiting(self, now: float, max_wait_s: float) -> str | None:
+        """Return why nothing that is queued is done within a time, whatever the limit of pages; None if something is."""
         # A host that is busy now waits for robots.txt at another host, which is parked.
         if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
             return None
@@ -512,3 +516,8 @@ class Frontier:
         if wakeup is None:
             return "budgets" if self.counts.queued else "exhausted"
         return "parked" if wakeup > now + max_wait_s else None
+
+    def is_at_rest(self, now: float, for_s: float) -> bool:
+        """Return whether no host can be contacted within a time, and no answer is awaited."""
+        is_busy = self.in_flight or self._table.commands or self._bench.count[_BUSY]
+        return not is_busy and self.why_waiting(now, for_s) is not None

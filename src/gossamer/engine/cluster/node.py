@@ -38,6 +38,7 @@ from gossamer.ports.shared_ledger import OBSERVER, Commit, KnownBefore, Member, 
 
 LEASE_MARGIN = 0.9  # of a lease: it ends early here, so that no request leaves when another node may begin
 PART_LINKS = 1_000  # 10 to 25 ms
+REST_S = 5.0  # a node that can contact no host for so long returns what it claimed of the budget
 COUNT_EVERY_S = 5.0  # what waits for a label: a pass over its hosts
 _CONTENTS = "contents"
 _ARCHIVES = "archives"
@@ -365,8 +366,12 @@ class ClusterNode:
 
     # -- the budget of pages ----------------------------------------------------------------------
 
-    def wanted_claim(self, lot: int) -> int | None:
-        """Return how much of the crawl's budget of pages to claim in all; None if the claim is right as it is."""
+    def wanted_claim(self, lot: int, now: float) -> int | None:
+        """Return how much of the crawl's budget of pages to claim in all; None if the claim is right as it is.
+
+        What is claimed and not needed soon is returned: all that is queued here may wait for a retry, while other nodes
+        could use it up.
+        """
         frontier = self._crawl.frontier
         claimed = frontier.limits.max_pages
         counts = frontier.counts
@@ -374,9 +379,9 @@ class ClusterNode:
             return None
         used = counts.pages + counts.pages_in_flight
         queued = counts.queued - counts.requisites - sum(waiting.urls for waiting in self._waiting.values())
-        if queued > counts.pages_in_flight and used + lot // 2 >= claimed:
-            return used + lot
-        return used if queued <= 0 and claimed > used else None
+        if queued <= 0 or frontier.is_at_rest(now, REST_S):
+            return used if claimed > used else None
+        return used + lot if queued > counts.pages_in_flight and used + lot // 2 >= claimed else None
 
     def claim(self, pages: int, now: float) -> None:
         """Record how much of the budget this node may use up."""
@@ -427,8 +432,13 @@ class ClusterNode:
         if is_moving or self._commits != self._committed or self.has_news():
             return ""
         why = self._crawl.why_over(now, max_wait_s) or ""
+        if why != "max_pages":
+            return why
         # What was claimed and is not needed has been returned, so that the claim looks used up.
-        return self._crawl.end_of_queue if why == "max_pages" and not self._crawl.frontier.counts.queued else why
+        frontier = self._crawl.frontier
+        if not frontier.counts.queued:
+            return self._crawl.end_of_queue
+        return frontier.why_waiting(now, max_wait_s) or why
 
 
 def _values(changed: Sequence[Row], table: str) -> list[bytes]:

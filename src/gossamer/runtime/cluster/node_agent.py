@@ -245,7 +245,7 @@ class NodeAgent:
         """Claim pages of the crawl's budget: more at a time if the last lot was used up quickly."""
         pages = self._crawl.totals.pages
         lot = min(MAX_CLAIM_PAGES, max(CLAIM_PAGES, 2 * (pages - self._pages_at_claim)))
-        wanted = self.node.wanted_claim(lot)
+        wanted = self.node.wanted_claim(lot, self.now())
         if wanted is not None and self.now() >= self._claims_at:
             got = await asyncio.to_thread(self._seat.shared.claim, self._seat.node, "pages", wanted)
             self._pages_at_claim = pages

@@ -175,7 +175,7 @@ class VirtualNode:
         self._pump()
 
     def _claim(self) -> None:
-        wanted = self._node.wanted_claim(CLAIM_PAGES)
+        wanted = self._node.wanted_claim(CLAIM_PAGES, self._sim.now)
         if wanted is not None:
             got = self._call(lambda shared: shared.claim(self._id, "pages", wanted))
             self._node.claim(got, self._sim.now)
