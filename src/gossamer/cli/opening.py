@@ -49,8 +49,10 @@ def open_folder(arguments: argparse.Namespace) -> CrawlReader:
     if folders_given(arguments):
         raise UsageError("--node-folder is for a ledger URL; a crawl in a folder has one folder")
     reader = CrawlReader(Path(arguments.dir))
-    if _masks_queries(reader.folder.settings_path):
-        mask_output(masked_text)
+    if reader.folder.settings_path.is_file():
+        reader.folder.require_own_entries()
+        if _masks_queries(reader.folder.settings_path):
+            mask_output(masked_text)
     return reader
 
 
