@@ -101,7 +101,8 @@ class Crawl:
         self._introduced = admission.introduced
         self._earned = frontier.introductions.earned
         self._backlog = LinkBacklog(ledger, admission, emitter, state)
-        self._removal = removal = Removal(frontier, ledger, hosts=hosts, scope=self.scope, emitter=emitter, state=state)
+        removal = Removal(frontier, ledger, hosts=hosts, scope=self.scope, emitter=emitter, state=state)
+        self.opt_out = removal.opt_out
         self.first_pass = FirstPassProgress(intake, ledger, admission, holding, continues=rules.continues_after_target)
         self.revisits = Revisits(rules.revisits, DueUrls(frontier, ledger, hosts), ledger)
         if rules.revisits is not None and self.revisits.is_on:
@@ -414,10 +415,6 @@ class Crawl:
         effects = self.frontier.complete(result, now)
         self._owes_slice = self._has_slices
         return self._results.record(task, result, effects, now)
-
-    def opt_out(self, names: frozenset[str], now: float) -> None:
-        """Exclude these hosts and domains from now on, and no others."""
-        self._removal.opt_out(names, now)
 
     def warn_of_left_out(self, now: float) -> None:
         """Emit what is held back by which rule, and what was dropped: at the end of a run."""

@@ -128,7 +128,7 @@ class Removal:
     # -- opting out -------------------------------------------------------------------------------
 
     def opt_out(self, names: frozenset[str], now: float) -> None:
-        """Exclude these hosts and domains from now on: what is queued there goes to the dead letters."""
+        """Exclude these hosts and domains from now on, and no others; what is queued there goes to the dead letters."""
         for name in sorted(names ^ self._hosts.opted_out):
             self._events.opted_out(name, name not in names, now)
         self._hosts.set_opted_out(names)
