@@ -109,7 +109,7 @@ def _other_value(option: Option) -> object:
         return SAMPLES[option.name]
     if option.choices:
         return next(each for each in option.choices if each != option.default)
-    return not option.default if option.is_switch else 77
+    return not option.default if option.is_switch else 17
 
 
 def _refusal(option: Option, stored: Path) -> str:

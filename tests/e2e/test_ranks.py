@@ -211,7 +211,7 @@ def test_the_nodes_of_a_ledger_get_ranks_while_they_crawl(web: RunningWeb, serve
 
 
 def test_of_many_nodes_one_has_ranks_computed_for_all(web: RunningWeb, server: RedisServer, tmp_path: Path) -> None:
-    nodes = Nodes(web, server, tmp_path, more=["--politeness-ms", "200", "--order", "tiers", "--rank-every", "80"])
+    nodes = Nodes(web, server, tmp_path, more=["--politeness-ms", "1000", "--order", "tiers", "--rank-every", "80"])
     nodes.start("a", "b")
     try:
         wait_for(lambda: bool(events(tmp_path / "a", "ranked") or events(tmp_path / "b", "ranked")))

@@ -231,11 +231,13 @@ _PLAIN_WORDS = {
 
 def _in_plain_words(message: str) -> str:
     """Turn msgspec's "expected `int | null`, got `str`" into words for people."""
-    expected = re.match(r"Expected `(\w+)[^`]*`(?: (>=|>) (\S+))?", message)
+    expected = re.match(r"Expected `(\w+)[^`]*`(?: (>=|>|<=) (\S+))?", message)
     if expected is None or expected.group(1) not in _PLAIN_WORDS:
         return message
     bound = (expected.group(3) or "").removesuffix(".0")
-    least = {">=": f" of at least {bound}", ">": f" over {bound}"}.get(expected.group(2), "")
+    least = {">=": f" of at least {bound}", ">": f" over {bound}", "<=": f" of at most {bound}"}.get(
+        expected.group(2), ""
+    )
     return f"Expected {_PLAIN_WORDS[expected.group(1)]}{least}"
 
 
