@@ -508,7 +508,7 @@ class Frontier:
         return self.why_waiting(now, max_wait_s)
 
     def why_waiting(self, now: float, max_wait_s: float) -> str | None:
-        """Return why nothing that is queued is done within a time, whatever the limit of pages; None if something is."""
+        """Return why nothing that is queued is done within a time, with any limit of pages; None if something is."""
         # A host that is busy now waits for robots.txt at another host, which is parked.
         if self._bench.count[_READY] or self._bench.count[_BLOCKED]:
             return None
