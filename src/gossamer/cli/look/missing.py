@@ -27,11 +27,11 @@ from gossamer.report.terminal import table
 from gossamer.telemetry.text import count, plural, printable
 
 _URL_CHARS = 400
-_NOTES = """The table begins with counts by outcome; rows are sorted by URL. Held and excluded ones name the rule. Dead
-letters have that of their last attempt. Links that a rule refused come from the events, each URL once, without
-referrers unless --referrers reads all pages for them. Links beyond --max-links-per-page are read in their stored page, links
-too deep for --max-depth in the first 1,000 pages at that depth: --outcome too_deep reads all of these. What is queued
-is counted; --outcome queued lists it. The crawl may be running.
+_NOTES = """The table begins with counts by outcome; rows are sorted by URL. Held and excluded ones name the rule.
+Dead letters have that of their last attempt. Links that a rule refused come from the events, each URL once, without
+referrers unless --referrers reads all pages for them. Links beyond --max-links-per-page are read in their stored
+page, links too deep for --max-depth in the first 1,000 pages at that depth: --outcome too_deep reads all of these.
+What is queued is counted; --outcome queued lists it. The crawl may be running.
 
 examples:
   gossamer missing crawls/example
