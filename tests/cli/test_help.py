@@ -46,6 +46,8 @@ SAMPLES: dict[str, object] = {
     "region": (".de=eu",),
     "geoip": "/geo.mmdb",
     "ui_listen": "127.0.0.1:0",
+    "ui_url": "https://a.org/x/",
+    "ui_token_file": "token",
     "metrics_listen": "127.0.0.1:0",
 }
 

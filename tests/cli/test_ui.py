@@ -9,7 +9,7 @@ import pytest
 import gossamer
 from gossamer.cli.dashboard_process import DashboardProcess
 from gossamer.model.errors import UsageError
-from gossamer.settings.load import merged, to_toml
+from gossamer.settings.load import from_file, merged, to_toml
 from tests.reading.folders import is_one_line, said
 
 
@@ -26,6 +26,31 @@ def test_what_is_no_address_is_one_line(
     assert not (tmp_path / "new").exists()
 
 
+NO_URLS = (
+    *("ops.example.org", "ftp://a.test/", "http://", "http://a.test/?x=1", "http://a.test/#x", "http://u@a.test/"),
+    *("http://a.test/../b", "http://a.test/a//b", "http://a.test:port/", "http://a b.test/"),
+)
+
+
+@pytest.mark.parametrize("url", NO_URLS)
+def test_what_is_no_url_of_a_proxy_is_one_line(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("ui", tmp_path), ("crawl", "http://127.0.0.1:1/", "-o", tmp_path / "new")):
+        status, _, err = said(capsys, *words, "--ui-url", url)
+        assert status == 2
+        assert is_one_line(err)
+        assert "expected one as https://" in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_without_a_token_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = tmp_path / "short"
+    short.write_text("too short")
+    for path, part in ((short, "contains no token"), (tmp_path, "Is a directory"), (tmp_path / "no" / "x", "No such")):
+        status, _, err = said(capsys, "crawl", "http://127.0.0.1:1/", "-o", tmp_path / "new", "--ui-token-file", path)
+        assert (status, is_one_line(err), part in err) == (2, True, True), err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_folder_without_a_crawl_has_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path, part in ((tmp_path / "none", "no such folder"), (tmp_path, "not a crawl folder")):
         status, _, err = said(capsys, "ui", path)
@@ -34,8 +59,13 @@ def test_a_folder_without_a_crawl_has_no_page(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_page_is_a_setting_from_every_source_and_is_not_stored_with_the_crawl(tmp_path: Path) -> None:
-    settings = merged(("file", {"ui": True, "ui_listen": "127.0.0.1:8080", "metrics_listen": "[::1]:9100"}))
+    path = tmp_path / "crawl.toml"
+    path.write_text(
+        '[ui]\nlisten = "127.0.0.1:8080"\nmetrics-listen = "[::1]:9100"\nurl = "https://a.test/x/"\ntoken-file = "t"\n'
+    )
+    settings = merged(("file", from_file(path)))
     assert settings.ui
+    assert (settings.ui_url, settings.ui_token_file) == ("https://a.test/x/", "t")
     text = to_toml(settings)
     assert "listen" not in text
     assert "ui" not in [line.partition(" ")[0] for line in text.splitlines()]

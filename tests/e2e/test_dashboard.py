@@ -11,9 +11,10 @@ import pytest
 
 from gossamer.sim.web.web import preset
 from tests.e2e.dashboard_crawl import PageCrawl, address_in, shown, wait_for
-from tests.e2e.program import crawl, run, start
+from tests.e2e.program import crawl, crawl_options, run, start, until
 from tests.servers import engines
-from tests.servers.browser import Browser, running_browser
+from tests.servers.browser import Browser, Element, running_browser
+from tests.servers.reverse_proxy import reverse_proxy
 from tests.servers.web import RunningWeb
 from tests.support.sites.trap_server import TrapServer
 from tests.support.sites.trap_sites import HONEST, TRAPS
@@ -66,6 +67,14 @@ def fact(browser: Browser, name: str) -> str:
     return str(browser.run(script, name))
 
 
+def _first_page(browser: Browser) -> Element | None:
+    """Read the list of pages anew; return the link to the first of them."""
+    view(browser, "hosts", "Hosts")
+    view(browser, "pages", "Pages")
+    browser.wait(lambda: "Reading" not in browser.text(), "the list")
+    return next(iter(browser.all("main td.url a")), None)
+
+
 def is_visible(browser: Browser, selector: str) -> bool:
     return bool(browser.run("return document.querySelector(arguments[0])?.checkVisibility() ?? false", selector))
 
@@ -105,6 +114,27 @@ def test_a_crawl_that_is_stopped_on_its_page_is_shown_as_stopped(
     browser.find("#state", "stopped")
     browser.find("#banner", f"gossamer ui {crawl.out}")
     assert browser.all("#pause, #stop") == []
+    browser.find(".chart .value", "on average"), "it has no speed any more"
+    browser.find("main .view-head p", "resume continues")
+    with shown(crawl.out) as address:
+        browser.go("about:blank")
+        browser.go(address)
+        browser.find("#state", "stopped")
+        browser.find("main .card", "Once it is resumed: ")
+        browser.find(".chart .ticks.x", " s")
+
+
+def test_the_axes_of_charts_say_how_much_and_when(browser: Browser, web: RunningWeb, tmp_path: Path) -> None:
+    crawl = PageCrawl(web, tmp_path / "out")
+    browser.go(crawl.address)
+    browser.wait(lambda: len(browser.all(".chart path.line")) >= 4, "charts")
+    script = "return [...document.querySelector('.chart').querySelectorAll(arguments[0])].map(one => one.textContent)"
+    top, middle, bottom = map(float, browser.run(script, ".ticks.y span"))
+    assert top > middle > bottom == 0
+    browser.wait(lambda: len(set(browser.run(script, ".ticks.x span"))) == 2, "a second has passed")
+    assert all("00:00:00" <= clock[-8:] <= "23:59:59" for clock in browser.run(script, ".ticks.x span"))
+    crawl.process.terminate()
+    assert crawl.end()[0] == 11
 
 
 def test_a_page_whose_process_was_killed_does_not_claim_that_the_crawl_runs(
@@ -307,6 +337,37 @@ def test_what_the_page_changes_in_a_crawl_that_does_not_run_is_for_its_next_run(
     assert (settings["pace"][0]["host"], settings["pace"][0]["delay"]) == ("slow.test", 7.5)
     resumed = run("resume", str(out), "--json", "--no-progress")
     assert (before["pages"], json.loads(resumed.stdout.splitlines()[-1])["pages"]) == (20, 30), resumed.stderr
+
+
+@pytest.mark.parametrize("is_transparent", [False, True])
+def test_behind_a_reverse_proxy_with_a_path_everything_works(
+    browser: Browser, web: RunningWeb, tmp_path: Path, is_transparent: bool
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-that-a-proxy-may-know\n")
+    with reverse_proxy("/ops/crawl", strips_path=not is_transparent, keeps_host=is_transparent) as proxy:
+        options = (*crawl_options(web, tmp_path / "out", 100), "--no-progress")
+        served = ("--ui", "--ui-url", proxy.url, "--ui-token-file", str(token))
+        process = start("crawl", *web.seeds(), *options, *served)
+        lines = until(process, "dashboard"), until(process, "listening")
+        assert f"{proxy.url}#token=… (in {token})" in lines[0]
+        assert token.read_text().strip() not in lines[0]
+        host, _, port = lines[1].split()[2].removeprefix("http://").rstrip("/").rpartition(":")
+        proxy.target = (host, int(port))
+        browser.go("about:blank")
+        browser.complaints()
+        browser.go(f"{proxy.url}#token={token.read_text().strip()}")
+        browser.find("#state", "running")
+        browser.wait(lambda: tile(browser, "Pages"), "figures")
+        browser.wait(lambda: _first_page(browser), "a page is committed").click()
+        browser.find("#panel")
+        browser.wait(lambda: browser.run("return document.querySelector('iframe')?.src ?? ''").startswith(proxy.url))
+        browser.find("#stop").click()
+        browser.find("#confirm").click()
+        process.communicate(timeout=60)
+        browser.find("#state", "stopped")
+        assert browser.complaints() == []
+    assert process.returncode == 11
 
 
 def test_an_address_that_is_taken_is_one_line_until_its_crawl_is_killed(web: RunningWeb, tmp_path: Path) -> None:

@@ -255,7 +255,9 @@ def test_a_table_for_the_page_says_that_it_is_wanted_and_where(tmp_path: Path) -
     file.write_text("[ui]\n")
     assert from_file(file) == {"ui": True}
     file.write_text("[ui]\nport = 8080\n")
-    with pytest.raises(UsageError, match=r"\[ui\]: unknown key 'port'; expected listen or metrics-listen"):
+    with pytest.raises(
+        UsageError, match=r"\[ui\]: unknown key 'port'; expected listen, url, token-file or metrics-listen"
+    ):
         from_file(file)
 
 

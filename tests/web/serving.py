@@ -17,7 +17,7 @@ from msgspec import Struct
 from gossamer.control.target import target
 from gossamer.model.commands import OperatorCommand
 from gossamer.reading.folder import CrawlReader
-from gossamer.settings.listening import Address
+from gossamer.settings.listening import Address, public_url_of
 from gossamer.web.server import ListenPlan, serve
 from gossamer.web.source import CrawlSource
 
@@ -46,10 +46,11 @@ class Served:
     """Where a page is served."""
 
     def __init__(self, lines: list[str]) -> None:
-        page, *rest = [line.split()[-1] for line in lines]
+        urls = {line.split()[0]: line[line.index("http") :].split()[0] for line in lines}
+        page = urls.pop("dashboard", "") or urls.popitem()[1]
         base, _, self.token = page.partition("/#token=")
-        self.host = base.removeprefix("http://")
-        self.metrics_host = rest[0].removeprefix("http://").removesuffix("/metrics") if rest else ""
+        self.host = urls.get("listening", base).removeprefix("http://").removesuffix("/")
+        self.metrics_host = urls.get("metrics", "").removeprefix("http://").removesuffix("/metrics")
         self.url = page
 
     def raw(self, data: bytes, host: str = "") -> bytes:
@@ -105,6 +106,8 @@ def served(
     obey: Callable[[OperatorCommand, str], str] | None = lambda _command, _by: "done",
     is_read_only: bool = False,
     has_metrics: bool = False,
+    public: str = "",
+    token_file: Path | None = None,
 ) -> Iterator[Served]:
     """Serve the page of a folder in a thread; commands are passed to a function, or to the crawl itself."""
     lines: Queue[str] = Queue()
@@ -112,11 +115,12 @@ def served(
     find_target = target if obey is None else lambda _crawl: Obedient(obey)
     source = CrawlSource(lambda: CrawlReader(folder), str(folder), find_target=find_target, is_read_only=is_read_only)
     anywhere = Address("127.0.0.1", 0)
-    plan = ListenPlan(anywhere, anywhere if has_metrics else None)
+    public_url = public_url_of(public, "--ui-url") if public else None
+    plan = ListenPlan(anywhere, anywhere if has_metrics else None, public_url, token_file)
     thread = Thread(target=lambda: loop.run_until_complete(serve(source, plan, lines.put, ended)))
     thread.start()
     try:
-        yield Served([lines.get(timeout=WITHIN_S) for _ in range(1 + has_metrics)])
+        yield Served([lines.get(timeout=WITHIN_S) for _ in range(1 + has_metrics + bool(public))])
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join(WITHIN_S)

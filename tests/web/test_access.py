@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,65 @@ CLOSED = ("/api/status", "/api/openapi.json", "/metrics", "/healthz", "/readyz",
 def server(finished: Crawled) -> Iterator[Served]:
     with served(finished.path, has_metrics=True) as server:
         yield server
+
+
+PUBLIC = "https://Ops.example.org/crawls/books"
+
+
+@pytest.fixture(scope="module")
+def proxied(finished: Crawled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(finished.copied(tmp_path_factory.mktemp("proxied") / "copy"), public=PUBLIC) as server:
+        yield server
+
+
+@pytest.mark.parametrize("prefix", ["", "/crawls/books"])
+@pytest.mark.parametrize("host", ["ops.example.org", ""])
+def test_a_reverse_proxy_may_pass_its_name_and_path_or_not(proxied: Served, prefix: str, host: str) -> None:
+    for origin in ({}, {"Origin": "https://ops.example.org"}):
+        headers = {"Host": host or proxied.host, **origin}
+        for path in (*OPEN, "/api/status"):
+            assert proxied.ask(prefix + path, headers=headers).status == 200, path
+        assert proxied.ask(f"{prefix}/api/status", headers=headers, with_token=False).status == 401
+    assert proxied.url.startswith("https://ops.example.org/crawls/books/#token=")
+
+
+def test_the_path_of_a_proxy_without_its_slash_leads_to_the_page(proxied: Served) -> None:
+    reply = proxied.ask("/crawls/books", with_token=False)
+    assert (reply.status, reply.headers["location"]) == (308, "/crawls/books/")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://ops.example.org"},
+        {"Origin": "https://ops.example.org.evil.test"},
+        {"Origin": "https://evil.test", "Host": "ops.example.org"},
+        {"Origin": "http://ops.example.org", "Host": "ops.example.org"},
+        {"Host": "evil.test"},
+        {"Host": "ops.example.org:8443"},
+    ],
+)
+def test_behind_a_proxy_other_sites_are_refused_as_before(proxied: Served, headers: dict[str, str]) -> None:
+    assert proxied.ask("/api/status", headers=headers).status == 403
+    assert proxied.ask("/crawls/books/api/status", headers=headers).status == 403
+
+
+def test_a_prefix_that_only_begins_like_the_path_is_none(proxied: Served) -> None:
+    assert proxied.ask("/crawls/bookshelf/api/status").status == 404
+
+
+def test_the_token_of_a_file_outlasts_the_process_and_is_not_printed(finished: Crawled, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    folder = finished.copied(tmp_path / "copy")
+    for _ in range(2):
+        with served(folder, token_file=path) as server:
+            token = path.read_text().strip()
+            assert token not in server.url
+            assert len(token) >= 43
+            assert server.ask("/api/status", with_token=False).status == 401
+            headers = {"Authorization": f"Bearer {token}"}
+            assert server.ask("/api/status", with_token=False, headers=headers).status == 200
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("path", CLOSED)

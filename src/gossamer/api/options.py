@@ -101,6 +101,8 @@ class CrawlOptions(TypedDict, total=False):
     plugin: Sequence[str]
     ui: bool  # serve the dashboard on loopback; its address is printed
     ui_listen: str  # where the dashboard is served (127.0.0.1:0, any free port)
+    ui_url: str  # the URL at which a reverse proxy serves the dashboard, as https://ops.example.org/crawl/
+    ui_token_file: str  # the dashboard's token is the one in this file, which is made if there is none
     metrics_listen: str  # serve /metrics, /healthz and /readyz there, without a token
     pace: Sequence[PaceSetting]  # delay and connections by host pattern (file only)
     request: Sequence[RequestSetting | dict[str, object]]  # logins, headers, cookies, certificates, proxies by pattern

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from errno import EADDRINUSE
+from pathlib import Path
 from threading import Thread
 
 from msgspec import Struct
@@ -33,8 +34,17 @@ class Served(Struct, frozen=True):
     ledger: str = ""
 
 
+def wants_dashboard(settings: Settings) -> bool:
+    """Return whether any setting asks for the dashboard."""
+    return settings.ui or bool(settings.ui_listen or settings.ui_url or settings.ui_token_file)
+
+
 def check_addresses(settings: Settings) -> None:
-    """Raise `UsageError` if an address of the settings cannot be listened on."""
+    """Raise `UsageError` if an address of the settings cannot be listened on, or a token not be read."""
+    if settings.ui_token_file:
+        from gossamer.web.token_file import token_in
+
+        token_in(Path(settings.ui_token_file))
     given = {"--ui-listen": settings.ui_listen, "--metrics-listen": settings.metrics_listen}
     for option, text in given.items():
         if text:
@@ -71,8 +81,9 @@ def dashboard_served(
 def _commands(settings: Settings, served: Served) -> Iterator[list[str]]:
     """Yield the command lines of the processes that are wanted: at most one, on a node at most two."""
     metrics = ["--metrics-listen", settings.metrics_listen] if settings.metrics_listen else []
-    has_dashboard = settings.ui or bool(settings.ui_listen)
-    listen = ["--ui-listen", settings.ui_listen] if settings.ui_listen else []
+    has_dashboard = wants_dashboard(settings)
+    given = {"--ui-listen": settings.ui_listen, "--ui-url": settings.ui_url, "--ui-token-file": settings.ui_token_file}
+    listen = [word for option, value in given.items() if value for word in (option, value)]
     if has_dashboard and served.ledger:
         yield ["ui", "--follow-stdin", *listen, "--", served.ledger]
     elif has_dashboard:

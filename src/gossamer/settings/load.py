@@ -21,7 +21,7 @@ from gossamer.core.url.patterns import pattern_fault
 from gossamer.model.errors import UsageError
 from gossamer.settings.budget import check_ceiling, size_from, usable_cores
 from gossamer.settings.identity import robots_token_of
-from gossamer.settings.listening import address_of
+from gossamer.settings.listening import address_of, public_url_of
 from gossamer.settings.model import Option, PaceSetting, PageTypes, PdfUse, Settings, options
 from gossamer.settings.plugins import bare_name
 from gossamer.settings.regions import check_regions
@@ -54,12 +54,19 @@ PER_NODE = frozenset(
     {
         *("connections", "workers", "timeout", "memory", "max_time", "spool", "save_interval", "crawl_log"),
         *("dns", "dns_rate", "ca_file", "allow_network", "mask_queries", "geoip", "proxy", "request"),
-        *("ui", "ui_listen", "metrics_listen"),
+        *("ui", "ui_listen", "ui_url", "ui_token_file", "metrics_listen"),
     }
 )
 WITH_PASSWORDS = ("store", "catalog", "feed")  # lists of URLs
 # Of one run on one machine: not part of the crawl, and not stored with it.
-_NOT_STORED = ("ui", "ui_listen", "metrics_listen")
+SERVED = ("ui", "ui_listen", "ui_url", "ui_token_file", "metrics_listen")
+# Keys of a table [ui], and the settings that they stand for.
+_UI_KEYS = {
+    "listen": "ui-listen",
+    "url": "ui-url",
+    "token-file": "ui-token-file",
+    "metrics-listen": "metrics-listen",
+}
 # Our names in the environment that are not settings of a crawl.
 _OTHER_VARIABLES = frozenset(
     {
@@ -78,7 +85,7 @@ _OTHER_VARIABLES = frozenset(
 
 def refuse_dashboard(settings: Settings, what: str) -> None:
     """Raise if a dashboard or metrics are wanted where nothing serves them."""
-    for name in _NOT_STORED:
+    for name in SERVED:
         if getattr(settings, name):
             raise UsageError(f"{name.replace('_', '-')}: {what} serves no dashboard; 'gossamer ui DIR' shows a crawl")
 
@@ -103,11 +110,10 @@ def from_file(path: Path) -> dict[str, Any]:
 
 def _ui_keys(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return what a table `[ui]` says, as keys of the file: the dashboard is wanted, and where."""
-    stray = next((key for key in table if key not in ("listen", "metrics-listen")), None)
+    stray = next((key for key in table if key not in _UI_KEYS), None)
     if stray is not None:
-        raise UsageError(f"{path}: [ui]: unknown key '{stray}'; expected listen or metrics-listen")
-    names = {"listen": "ui-listen", "metrics-listen": "metrics-listen"}
-    return {"ui": True, **{names[key]: value for key, value in table.items()}}
+        raise UsageError(f"{path}: [ui]: unknown key '{stray}'; expected {_listed([*_UI_KEYS])}")
+    return {"ui": True, **{_UI_KEYS[key]: value for key, value in table.items()}}
 
 
 def _suggestion(key: str, known: Mapping[str, Option]) -> str:
@@ -259,9 +265,7 @@ def _check(settings: Settings) -> None:
     check_stores(settings.store)
     check_catalogs(settings.catalog)
     check_feeds(settings.feed, settings.store)
-    for name in ("ui_listen", "metrics_listen"):
-        if getattr(settings, name):
-            address_of(getattr(settings, name), name.replace("_", "-"))
+    _check_served(settings)
     _check_types(settings)
     for name in settings.accept:
         if not re.fullmatch(_MEDIA_TYPE, name):
@@ -275,6 +279,14 @@ def _check(settings: Settings) -> None:
     check_regions(settings.region, is_strict=settings.strict_regions)
     if settings.memory is not None:
         check_ceiling(settings.memory, settings.workers or 1, settings.max_bytes)
+
+
+def _check_served(settings: Settings) -> None:
+    for name in ("ui_listen", "metrics_listen"):
+        if getattr(settings, name):
+            address_of(getattr(settings, name), name.replace("_", "-"))
+    if settings.ui_url:
+        public_url_of(settings.ui_url, "ui-url")
 
 
 def _check_types(settings: Settings) -> None:
@@ -451,7 +463,7 @@ def to_toml(settings: Settings) -> str:
     lines = [
         f"{name.replace('_', '-')} = {toml_value(value)}"
         for name, value in values.items()
-        if value not in (None, "") and name not in _NOT_STORED
+        if value not in (None, "") and name not in SERVED
     ]
     for name, rules in tables.items():
         for rule in rules:

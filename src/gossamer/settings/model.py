@@ -403,6 +403,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ui_listen: Annotated[
         str, _field(Group.OUTPUT, "where the dashboard is served (127.0.0.1:0, any free port)", metavar="HOST:PORT")
     ] = ""
+    ui_url: Annotated[
+        str,
+        _field(
+            Group.OUTPUT,
+            "the URL at which a reverse proxy serves the dashboard, as https://ops.example.org/crawl/",
+            metavar="URL",
+        ),
+    ] = ""
+    ui_token_file: Annotated[
+        str,
+        _field(
+            Group.OUTPUT,
+            "the dashboard's token is the one in this file, which is made if there is none",
+            metavar="FILE",
+        ),
+    ] = ""
     metrics_listen: Annotated[
         str,
         _field(Group.OUTPUT, "serve /metrics, /healthz and /readyz there, without a token", metavar="HOST:PORT"),

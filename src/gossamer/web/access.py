@@ -5,6 +5,7 @@ makes point here is another one), an `Origin` must be its own (a page elsewhere 
 rights), the token must be right. Its own files have no secret, and need none. The printed address has the token behind
 `#`, which browsers do not send; the dashboard stores it for its own origin and sends it as `Authorization: Bearer`, as
 programs do. A cookie would reach every other server of this machine, on whatever port.
+Behind a reverse proxy the origin is that of its URL (`--ui-url`), and the `Host` may be, too: proxies pass either.
 A frame cannot send a header: its address has a *ticket*, which is valid for that path and nothing else. Pure.
 """
 
@@ -14,7 +15,9 @@ import hmac
 from collections.abc import Collection
 from ipaddress import ip_address
 
-from gossamer.settings.listening import Address
+from msgspec.structs import replace
+
+from gossamer.settings.listening import Address, PublicUrl
 from gossamer.web.http import HttpRequest, Response, failure
 
 TOKEN_BYTES = 32
@@ -38,10 +41,13 @@ class Tickets:
 class AccessRules:
     """The rules of one server."""
 
-    def __init__(self, token: str, listening: Address, names: Collection[str] = ()) -> None:
+    def __init__(
+        self, token: str, listening: Address, names: Collection[str] = (), public: PublicUrl | None = None
+    ) -> None:
         self._token = token.encode()
         self._tickets = Tickets(token)
         self._port = listening.port
+        self._public = public
         self._hosts = {listening.text.lower(), *(f"{name.lower()}:{listening.port}" for name in names)}
         self._is_anywhere = _is_address(listening.host) and ip_address(listening.host).is_unspecified
         if self._is_anywhere or is_loopback(listening.host):
@@ -50,10 +56,13 @@ class AccessRules:
     def refusal(self, request: HttpRequest) -> Response | None:
         """Return why a request is refused; None if it is allowed."""
         host = request.headers.get("host", "").lower()
-        if not self._is_own(host):
+        public = self._public
+        is_public = public is not None and host == public.host
+        if not is_public and not self._is_own(host):
             return failure(403, "the Host of the request is not this server: use the address that was printed")
         origin = request.headers.get("origin")
-        if origin is not None and origin.lower() != f"http://{host}":
+        own = () if is_public else (f"http://{host}",)
+        if origin is not None and origin.lower() not in (own if public is None else (*own, public.origin)):
             return failure(403, "the request comes from another site's page, and is refused")
         if not _is_open(request.path) and not self._has_token(request):
             return failure(
@@ -62,6 +71,18 @@ class AccessRules:
                 [("WWW-Authenticate", 'Bearer realm="gossamer"')],
             )
         return None
+
+    @property
+    def public_path(self) -> str:
+        """Where the page is, for browsers."""
+        return f"{self._public.path if self._public is not None else ''}/"
+
+    def below_public_path(self, request: HttpRequest) -> HttpRequest:
+        """Return a request with the path that is served: some proxies pass the path of the public URL, too."""
+        prefix = self._public.path if self._public is not None else ""
+        if not prefix or not f"{request.path}/".startswith(f"{prefix}/"):
+            return request
+        return replace(request, path=request.path[len(prefix) :])
 
     def _is_own(self, host: str) -> bool:
         if self._port == HTTP_PORT and not host.endswith(f":{HTTP_PORT}"):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ from gossamer.model.commands import (
 )
 from gossamer.model.errors import GossamerError, NotListeningError, UsageError
 from gossamer.reading.view import CrawlView
-from gossamer.settings.listening import Address
+from gossamer.settings.listening import Address, PublicUrl
 from gossamer.settings.seeds import opened_addresses, seeds_in
 from gossamer.telemetry.metrics import CONTENT_TYPE, render
 from gossamer.web.access import TOKEN_BYTES, AccessRules, Tickets, is_loopback
@@ -47,6 +48,7 @@ from gossamer.web.pages import UrlQuestions
 from gossamer.web.routes import ApiError, ApiRoute, Nothing, Router
 from gossamer.web.source import CrawlSource
 from gossamer.web.status import Status
+from gossamer.web.token_file import token_in
 
 DASHBOARD_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
@@ -160,6 +162,9 @@ class DashboardServer:
 
     async def answer(self, request: HttpRequest) -> Response:
         """Answer a request. An unexpected error affects this answer only."""
+        request = self._access.below_public_path(request)
+        if not request.path:  # what is relative to the page would be looked for beside it
+            return Response(308, b"", headers=[("Location", self._access.public_path)])
         try:
             refusal = self._access.refusal(request)
             if refusal is not None:
@@ -222,17 +227,19 @@ async def _nothing_else(api: Api, request: HttpRequest) -> Response:
 
 
 class ListenPlan(Struct, frozen=True):
-    """Where the dashboard's process listens."""
+    """Where the dashboard's process listens, and what opens it."""
 
     dashboard: Address | None
     metrics: Address | None
+    public: PublicUrl | None = None  # of a reverse proxy before it
+    token_file: Path | None = None  # None: a new token for this process
 
 
 async def serve(source: CrawlSource, plan: ListenPlan, announce: Callable[[str], None], ended: asyncio.Event) -> None:
     """Serve until `ended` is set."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(source)
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+        token = secrets.token_urlsafe(TOKEN_BYTES) if plan.token_file is None else token_in(plan.token_file)
         api = Api(source, Tickets(token))
         lines = await _listen(stack, api, plan, token)
         for line in lines:
@@ -250,9 +257,13 @@ async def _listen(stack: AsyncExitStack, api: Api, plan: ListenPlan, token: str)
         listener = await stack.enter_async_context(listening(plan.dashboard, "--ui-listen"))
         where = Address(plan.dashboard.host, listener.getsockname()[1])
         names = [socket.gethostname()]
-        server = DashboardServer(api, AccessRules(token, where, names))
+        server = DashboardServer(api, AccessRules(token, where, names, plan.public))
         await stack.enter_async_context(served(listener, server.answer))
-        lines.append(f"dashboard  http://{where.text}/#token={token}")
+        url = f"http://{where.text}/" if plan.public is None else plan.public.text
+        # A token that outlasts the process is not written where logs are kept.
+        lines.append(f"dashboard  {url}#token={f'… (in {plan.token_file})' if plan.token_file else token}")
+        if plan.public is not None:
+            lines.append(f"listening  http://{where.text}/ for the reverse proxy")
         if not is_loopback(plan.dashboard.host):
             lines.append(
                 "the dashboard is open to the network, and not encrypted: whoever reads the traffic has the token"

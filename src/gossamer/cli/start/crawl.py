@@ -30,7 +30,7 @@ from gossamer.model.events import Event, EventName, masked
 from gossamer.model.figures import Figures
 from gossamer.model.records import FetchKind, FetchTask, Result, UrlRecord
 from gossamer.runtime.watch import vitals
-from gossamer.settings.load import settings_for_known, settings_for_new, settings_for_node
+from gossamer.settings.load import SERVED, settings_for_known, settings_for_new, settings_for_node
 from gossamer.settings.model import Group, Settings
 from gossamer.settings.regions import refuse_regions, use_regions
 from gossamer.settings.seeds import Seed, default_folder
@@ -194,7 +194,7 @@ def start(
     goes_on: bool = False,
 ) -> int:
     """Run a crawl, or a node of one; print the summary; return the exit status."""
-    is_served = settings.ui or settings.ui_listen or settings.metrics_listen
+    is_served = any(getattr(settings, name) for name in SERVED)
     if is_served:
         from gossamer.cli.dashboard_process import Served, check_addresses, dashboard_served
 

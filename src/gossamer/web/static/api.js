@@ -1,6 +1,6 @@
 // Asks the server, with the token. Every error is one sentence.
 
-const STORED = "gossamer-token";
+const STORED = `gossamer-token ${location.pathname}`;  // behind one proxy there may be several dashboards
 const NO_TOKEN = "The token is missing or wrong. Open the whole address that gossamer printed, up to its end: it contains the token. Every start of the dashboard has a new one.";
 const GONE = "The process of the dashboard does not answer. If the crawl has ended, so has its dashboard; 'gossamer ui' with the crawl's folder shows it again.";
 

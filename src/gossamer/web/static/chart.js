@@ -1,6 +1,6 @@
 // Charts in SVG, drawn here: a line over time, a bar of parts, a meter.
 
-import { el, put, svg } from "./dom.js";
+import { duration, el, moment, put, svg } from "./dom.js";
 
 const WIDTH = 600;
 const HEIGHT = 112;
@@ -15,6 +15,14 @@ function ceiling(value) {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return STEPS.map((step) => step * power).find((step) => step >= value * 0.999);
+}
+
+// A time of day, or of a crawl that has ended how long it had been running.
+const FIRST_CLOCK = 1e9;
+
+function timeOf(t) {
+  if (t >= FIRST_CLOCK) return moment(t);
+  return t < 60 ? `${Math.round(t)} s` : duration(t);
 }
 
 // The rows in runs without a gap: a row whose value is null belongs to none.
@@ -40,8 +48,21 @@ export class LineChart {
     this.plot.addEventListener("pointermove", (event) => this.point(event));
     this.plot.addEventListener("pointerleave", () => this.show(this.rows.length - 1));
     this.rows = [];
+    // The picture is stretched to its card, which texts in it would be, too: they stand beside it.
+    [this.top, this.middle, this.bottom, this.from, this.to] = Array.from({ length: 5 }, () => el("span", {}));
     this.element = el("section", { class: "card chart" },
-      el("div", { class: "card-head" }, el("h2", {}, title), this.note), el("div", {}, this.value), this.plot);
+      el("div", { class: "card-head" }, el("h2", {}, title), this.note), el("div", {}, this.value),
+      el("div", { class: "plot" }, el("div", { class: "ticks y" }, this.top, this.middle, this.bottom), this.plot,
+        el("div", { class: "ticks x" }, this.from, this.to)));
+  }
+
+  label(top) {
+    const some = this.rows.length > 1;
+    this.top.textContent = some ? this.format(top) : "";
+    this.middle.textContent = some ? this.format(top / 2) : "";
+    this.bottom.textContent = some ? this.format(0) : "";
+    this.from.textContent = some ? timeOf(this.rows[0].t) : "";
+    this.to.textContent = some ? timeOf(this.rows[this.rows.length - 1].t) : "";
   }
 
   // rows: [{ t, values: [number or null, …] }] in order of time; null is a gap
@@ -63,7 +84,9 @@ export class LineChart {
     this.cursor = svg("line", { class: "axis", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
     put(this.plot,
       svg("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: y(0), y2: y(0) }),
+      svg("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: y(top / 2), y2: y(top / 2) }),
       svg("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: y(top), y2: y(top) }), ...lines.flat(), this.cursor);
+    this.label(top);
     this.note.textContent = rows.length > 1 ? `${this.span(seconds)}, up to ${this.format(top)}` : "no data yet";
     this.x = x;
     this.show(rows.length - 1);

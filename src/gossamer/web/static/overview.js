@@ -154,7 +154,7 @@ function drawForecast(into, status) {
     const left = status.urls_queued ? `${plural(status.urls_queued, "URL")} queued` : "Nothing is queued";
     const due = status.figures.revisits && status.is_running ? " Known pages are fetched again when they are due." : "";
     into.append(el("p", { class: "soft" }, isPaused ? `${left}. The crawl is paused.` : `${left}.${due}`));
-  } else into.append(el("p", { class: "break" }, forecast.text));
+  } else into.append(el("p", { class: "break" }, status.is_running ? forecast.text : `Once it is resumed: ${forecast.text}`));
   if (status.left_out.length) into.append(el("ul", { class: "plain small", id: "left-out" }, status.left_out.map((text) => el("li", { class: "break" }, text))));
   if (forecast?.slow_hosts.length && !isPaused) {
     into.append(el("ul", { class: "plain small" }, forecast.slow_hosts.slice(0, 3).map((host) =>
@@ -186,11 +186,13 @@ function drawCharts(charts, status) {
   const end = earlier.length ? earlier[earlier.length - 1].t_s : 0;
   const start = samples.length ? samples[0].t : 0;
   const shown = earlier.map((point) => ({ ...point, t: start - 1 - (end - point.t_s) })).filter((point) => start - point.t < SHOWN_S);
-  const resting = status.state === "paused" ? "paused" : "";
-  const line = (chart, before, now) => chart.draw([...shown.map((point) => ({ t: point.t, values: [point[before]] })), ...samples.map((one) => ({ t: one.t, values: [one[now]] }))], resting);
-  line(charts.pages, "pages_per_second", "pages");
-  line(charts.errors, "errors_per_second", "errors");
-  line(charts.bytes, "bytes_per_second", "bytes");
+  // What has ended, or is paused, has no speed now: not the last one that was seen.
+  const line = (chart, before, now, total) => chart.draw(
+    [...shown.map((point) => ({ t: point.t, values: [point[before]] })), ...samples.map((one) => ({ t: one.t, values: [one[now]] }))],
+    !status.is_running ? total : status.state === "paused" ? "paused" : "");
+  line(charts.pages, "pages_per_second", "pages", `${rate(status.pages_per_second)} on average`);
+  line(charts.errors, "errors_per_second", "errors", `${count(status.errors)} in all`);
+  line(charts.bytes, "bytes_per_second", "bytes", `${size(status.bytes)} in all`);
   charts.queued.draw([...shown.map((point) => ({ t: point.t, values: [point.queued] })), ...samples.map((one) => ({ t: one.t, values: [one.queued] }))]);
 }
 
