@@ -272,7 +272,7 @@ def test_a_host_that_the_operator_blocked_is_asked_no_more_but_its_requests_may_
     assert host.state is BUSY
     host.in_flight = 0
     table.reschedule(host, NOW)
-    assert host.state is BUDGET_EXHAUSTED
+    assert host.state is HostState.OPTED_OUT
     host.record.is_blocked = False
     table.reschedule(host, NOW)
     assert host.state is READY

@@ -220,5 +220,6 @@ def test_the_table_of_states_names_each_state_once() -> None:
         "BUSY",
         "BLOCKED",
         "BUDGET_EXHAUSTED",
+        "OPTED_OUT",
     ]
     assert set(table) - {"", "state"} == set(HostState.__members__)

@@ -78,7 +78,7 @@ def test_a_crawl_goes_on_over_a_kill_and_a_resume(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
     found = Counter(str(event.get("found", "")) for event in events(out))
     assert found["changed"] > 10
-    assert found["missing"] > 0
+    assert found["gone"] > 0
     clock = [event for event in events(out) if event.get("found") and str(event["url"]).endswith(f"/{CLOCK}")]
     assert {event["found"] for event in clock} == {"same"}
 

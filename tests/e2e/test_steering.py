@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import stat
 import subprocess
@@ -11,13 +12,18 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from gossamer.backends.local.folder import CrawlFolder
+from gossamer.control.running import query
 from gossamer.control.target import target
 from gossamer.core.url.domains import registrable_domain
 from gossamer.model.commands import BlockNames, UnblockNames
+from gossamer.model.figures import Figures
 from gossamer.sim.web.log import LoggedRequest
 from gossamer.sim.web.web import preset
+from gossamer.telemetry.metrics import render
 from tests.e2e.program import crawl_options, run, start, summary_of
 from tests.servers.plain_site import Answer, plain_site
 from tests.servers.web import RunningWeb
@@ -161,6 +167,32 @@ def test_a_blocked_host_is_left_alone_and_an_unblocked_one_continues(web: Runnin
     assert set(missing) <= refused
     assert run("audit", str(crawl.out)).returncode == 0
     assert run("verify", str(crawl.out)).returncode == 0
+
+
+def test_after_a_block_status_metrics_and_states_of_hosts_agree_and_after_its_end_too(
+    web: RunningWeb, tmp_path: Path
+) -> None:
+    crawl = Running(web, tmp_path / "out", "--max-pages-per-host", "500")
+    busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
+
+    def shown() -> tuple[int, int, float, float, str, str]:
+        """Return how many hosts are blocked and over budget in status and metrics, and the state of the host."""
+        hosts = json.loads(crawl.tell("status", "--json"))["hosts"]
+        metrics = render(msgspec.convert(query(CrawlFolder(crawl.out).state, "figures", within_s=10), Figures))
+        found = dict(re.findall(r'gossamer_hosts{state="([a-z_]+)"} (\d+)', metrics))
+        listed = {one["name"]: one["place"] for one in json.loads(crawl.tell("hosts", "--json"))["hosts"]}
+        alone = json.loads(crawl.tell("hosts", busy, "--json"))["host"]["place"]
+        numbers = hosts["blocked"], hosts["over_budget"], int(found["blocked"]), int(found["over_budget"])
+        return *numbers, listed[busy], alone
+
+    crawl.tell("block", busy)
+    wait_for(lambda: shown()[0] == 1)
+    assert shown() == (1, 0, 1, 0, "blocked", "blocked")
+    crawl.tell("unblock", busy)
+    wait_for(lambda: shown()[0] == 0)
+    assert shown()[:4] == (0, 0, 0, 0)
+    assert "blocked" not in shown()[4:]
+    crawl.end()
 
 
 def test_a_block_that_ends_before_it_is_committed_loses_nothing(web: RunningWeb, tmp_path: Path) -> None:

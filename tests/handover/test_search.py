@@ -79,6 +79,7 @@ def _entry(number: int, url: str, title: str, text: str, *, op: str, noindex: bo
         redirected_from=[],
         redirects=[],
         redirect_loop=False,
+        words=0,
         connect_ms=None,
         tls_ms=None,
         first_byte_ms=None,

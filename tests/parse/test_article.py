@@ -62,7 +62,7 @@ def test_facts_are_read() -> None:
     assert (found.language, found.language_declared) == ("en", "en")
     assert (found.published, found.modified) == ("2024-05-01T08:00:00Z", "2024-06-01")
     assert found.headings == [Heading(1, "Great bridges"), Heading(2, "The second part")]
-    assert found.words == len(found.text.split())
+    assert found.text_words == len(found.text.split())
 
 
 def test_headings_are_those_that_a_reader_sees() -> None:

@@ -208,7 +208,7 @@ def test_a_page_that_is_gone_is_asked_less_and_less_and_leaves_and_a_seed_stays(
     assert row is not None
     assert row.revisit is not None
     assert (row.status, row.revisit.due_at) == (404, 0)
-    assert [visit.found for visit in past_visits(row.revisit.history)][-5:] == ["missing"] * 5
+    assert [visit.found for visit in past_visits(row.revisit.history)][-5:] == ["gone"] * 5
     assert (crawl.totals.pages, crawl.totals.unique_hosts, crawl.totals.dead) == (0, 0, 3)
     check_counts(crawl, scenario.ledger)
 

@@ -12,7 +12,7 @@ from gossamer.telemetry.bound_by import Load, LoadLimits, bound_by
 
 LIMITS = LoadLimits(connections=100, set_connections=100)
 # 430 hosts, most of which wait for their delay.
-HOSTS = {"waiting": 412, "busy": 18, "ready": 0, "blocked": 0}
+HOSTS = {"waiting": 412, "busy": 18, "ready": 0, "at_limit": 0}
 POLITE = Load(at_s=20.0, queued=5000, in_flight=18, hosts=HOSTS, limits=LIMITS)
 
 
@@ -71,7 +71,7 @@ def test_a_crawl_whose_hosts_are_busy_is_bound_by_connections_to_each_host() -> 
 
 
 def test_hosts_that_wait_for_their_address_are_bound_by_connections_to_it() -> None:
-    hosts = {"waiting": 3, "busy": 20, "blocked": 900}
+    hosts = {"waiting": 3, "busy": 20, "at_limit": 900}
     resource, evidence = judged(hosts=hosts)
     assert resource == "connections"
     assert evidence == "900 of 923 hosts wait for others at their address or domain (--address-connections 20)"

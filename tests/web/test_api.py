@@ -23,6 +23,7 @@ from gossamer.model.errors import UsageError
 from gossamer.model.figures import Figures
 from gossamer.model.records import FetchKind, HostRecord, Source, UrlRecord, UrlState
 from gossamer.reading.folder import CrawlReader
+from gossamer.reading.outlook import Outlook
 from gossamer.web.hosts import HostIndex, Sort
 from tests.e2e.program import run
 from tests.reading.folders import Crawled, finished, ledger_of, owned, small_web, stopped
@@ -391,7 +392,7 @@ def test_the_index_of_hosts_is_small() -> None:
     decode = msgspec.json.Decoder(HostRecord).decode
     tracemalloc.start()
     try:
-        copy = HostIndex(map(decode, rows), 0.0, 0.0)
+        copy = HostIndex(map(decode, rows), Outlook(0.0), 0.0, 0.0)
         for sort in get_args(Sort):
             copy.ordered(sort)
         taken, _ = tracemalloc.get_traced_memory()

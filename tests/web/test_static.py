@@ -6,7 +6,7 @@ import json
 import re
 from importlib.resources import files
 
-from gossamer.core.frontier.workbench import HostState
+from gossamer.core.frontier.view import SHOWN_AS
 from gossamer.model.figures import BOUNDS_S, Resource
 from gossamer.reading.host_states import HOST_STATES
 
@@ -21,7 +21,7 @@ def constant(name: str) -> str:
 
 def test_no_state_of_a_host_is_left_out_of_the_bar() -> None:
     shown = re.findall(r'\["(\w+)", "k\d"\]', constant("HOST_STATES"))
-    assert sorted(shown) == sorted({*HOST_STATES, *(state.name.lower() for state in HostState)})
+    assert sorted(shown) == sorted({*HOST_STATES, *SHOWN_AS.values()})
 
 
 def test_percentiles_are_read_from_histograms_with_the_same_bounds() -> None:

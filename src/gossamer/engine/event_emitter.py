@@ -86,6 +86,8 @@ class EventEmitter:
     ) -> None:
         if result.retry_after_s > 0:
             fields["retry_after_s"] = result.retry_after_s
+        if result.truncated:
+            fields["truncated"] = str(result.truncated)
         sent_at = result.sent_at
         first_byte_at = result.first_byte_at
         self._emit(

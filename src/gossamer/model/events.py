@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from gossamer.foundation.expressions import expression
@@ -160,11 +160,11 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     promises: Promises | None = None  # of the run that starts
     similarity: float = 0.0  # of a near duplicate to the page it duplicates
     # heartbeat
-    fetched: int = 0  # pages so far
-    enqueued: int = 0  # URLs ever queued
-    errors: int = 0  # failed fetches
-    unique_domains: int = 0  # registrable domains with a page
-    frontier_size: int = 0  # URLs queued now
+    fetched: int | UnsetType = UNSET  # pages so far; in every heartbeat, like the next four
+    enqueued: int | UnsetType = UNSET  # URLs ever queued
+    errors: int | UnsetType = UNSET  # failed fetches
+    unique_domains: int | UnsetType = UNSET  # registrable domains with a page
+    frontier_size: int | UnsetType = UNSET  # URLs queued now
     pages_per_second: float = 0.0  # on average, in this run
     # a stored record that recovery could not place
     file: str = ""  # of the archive
@@ -172,8 +172,9 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     held: dict[str, int] | None = None  # at the end of a run: URLs that are held back, by rule
     evicted: int = 0  # likewise: URLs that left the queue because of its maximum length
     url_id: str = ""  # of a link that was not queued, if its URL is cut
-    found: str = ""  # by another visit of a known URL: changed, same, missing, gone, failed
+    found: str = ""  # by another visit of a known URL: changed, same, gone, failed
     version: str = ""  # of the program, when a run starts
+    truncated: str = ""  # why a page is incomplete: length (--max-bytes), time, disconnect
 
 
 def outcome_of(event: Event) -> str:

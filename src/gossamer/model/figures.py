@@ -174,10 +174,11 @@ class Totals(Struct):
         self.visits_failed += found == "failed"
         self.not_modified += is_not_modified
 
-    def uncount_page(self, content_type: str, content_bytes: int) -> None:
-        """Count a page less, since it is to be fetched again as if it had never been. Its words stay."""
+    def uncount_page(self, content_type: str, content_bytes: int, words: int) -> None:
+        """Count a page less, since it is to be fetched again as if it had never been."""
         self.pages -= 1
         self.content_bytes -= content_bytes
+        self.words -= words
         self.html_pages -= content_type in _HTML
         add_count(self.types, content_type or "unknown", -1)
 

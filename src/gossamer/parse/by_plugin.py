@@ -58,7 +58,7 @@ def article_of(parsed: ParsedContent, url: str) -> Article:
     return Article(
         title=parsed.title,
         text=text,
-        words=len(text.split()),
+        text_words=len(text.split()),
         language=guess.code,
         language_confidence=guess.confidence,
         language_declared=parsed.language,

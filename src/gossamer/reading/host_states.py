@@ -14,6 +14,7 @@ from gossamer.telemetry.text import plural
 
 OVER_BUDGET = "over_budget"  # of a host with queued URLs, none of which its budgets allow
 HOST_STATES = ("ready", "waiting", "parked", "swapped_out", "dead", "blocked", "idle")
+STATES = (*HOST_STATES, OVER_BUDGET)
 WITH_WORK = frozenset({"ready", "waiting", "parked", "swapped_out"})
 _PARKED_SHOWN = 5
 
@@ -32,13 +33,19 @@ def host_state_of(host: HostRecord, now: float) -> str:
     return "waiting" if host.next_at > now else "ready"
 
 
+def shown_state(host: HostRecord, outlook: Outlook, now: float) -> str:
+    """Return the state of a host, its budgets included."""
+    state = host_state_of(host, now)
+    return OVER_BUDGET if state in WITH_WORK and not outlook.of(host).urls else state
+
+
 class HostTally:
     """The hosts counted by state, what is queued at them, and when the first of them may be contacted."""
 
     def __init__(self, now: float, max_wait_s: float, outlook: Outlook | None = None) -> None:
         self._now = now
         self._horizon = now + max_wait_s
-        self.states = dict.fromkeys((*HOST_STATES, OVER_BUDGET), 0)
+        self.states = dict.fromkeys(STATES, 0)
         self.next_at = float("inf")
         self.urls_queued = 0
         self.requisites_queued = 0

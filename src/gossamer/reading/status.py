@@ -33,11 +33,8 @@ from gossamer.telemetry.summary import cuts_of
 from gossamer.telemetry.text import count, duration, plural, rounded
 
 _TAIL_BYTES = 1 << 16
-# States of hosts that only the process of a crawl knows, by their names on the workbench.
-_LIVE_STATES = {
-    **{"ready": "ready", "waiting": "waiting", "parked": "parked", "busy": "busy"},
-    **{"blocked": "at_limit", "budget_exhausted": "over_budget"},
-}
+# States of hosts that only the process of a crawl knows,
+_LIVE_STATES = ("ready", "waiting", "parked", "busy", "at_limit", "over_budget")
 
 
 _BETWEEN = "its own files: report and index at the end, the ledger at the start"
@@ -167,7 +164,7 @@ def _parked_line(host: HostRecord, now: float) -> str:
 
 def _live_states(hosts: HostTally, live: Figures) -> dict[str, int]:
     """Return the hosts by state: those with work as the process sees them now, the others as they are committed."""
-    at_work = {name: live.hosts.get(state, 0) for state, name in _LIVE_STATES.items()}
+    at_work = {state: live.hosts.get(state, 0) for state in _LIVE_STATES}
     return {**at_work, **{state: hosts.states[state] for state in ("swapped_out", "dead", "blocked", "idle")}}
 
 

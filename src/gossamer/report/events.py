@@ -219,7 +219,7 @@ class EventFigures:
 
     def _add_heartbeat(self, event: Event) -> None:
         part = self.rates.bin_at(self._now_s)
-        self._gauges[self._run] = event.unique_domains, event.frontier_size
+        self._gauges[self._run] = event.unique_domains or 0, event.frontier_size or 0
         part.domains = sum(domains for domains, _ in self._gauges.values())
         part.queued = sum(queued for _, queued in self._gauges.values())
 

@@ -144,7 +144,7 @@ def _all_connections(now: Load) -> BoundBy | None:
 def _hosts(now: Load) -> BoundBy | None:
     """Return what most hosts with work are waiting for."""
     limits = now.limits
-    states = ("busy", "blocked", "waiting", "ready", "parked")
+    states = ("busy", "at_limit", "waiting", "ready", "parked")
     busy, blocked, waiting, ready, parked = (now.hosts.get(state, 0) for state in states)
     whole = busy + blocked + waiting + ready + parked
     most = max(busy, blocked, waiting + parked)

@@ -89,7 +89,7 @@ class _Events(Struct):
         if line.event in REQUEST_EVENTS:
             self.received += line.bytes
         elif line.event is EventName.HEARTBEAT:
-            self.counts.append(Count(t_s, line.fetched, line.errors, line.frontier_size, self.received))
+            self.counts.append(Count(t_s, line.fetched or 0, line.errors or 0, line.frontier_size or 0, self.received))
         elif line.event is EventName.OPERATOR and line.rule == "pause":
             self.paused_at = t_s
         elif line.event is EventName.OPERATOR and line.rule == "resume" and self.paused_at is not None:

@@ -27,8 +27,9 @@ from gossamer.core.robots.rules import parse_robots
 from gossamer.core.url.forms import canonical, host_of
 from gossamer.model.errors import GossamerError
 from gossamer.model.records import HostRecord, RobotsRecord
-from gossamer.reading.host_states import HOST_STATES, host_state_of
+from gossamer.reading.host_states import STATES, shown_state
 from gossamer.reading.host_view import HostView, host_view
+from gossamer.reading.outlook import Outlook, outlook_of
 from gossamer.reading.pace_view import pace_view
 from gossamer.reading.requests.host_requests import HostRequest, host_requests
 from gossamer.reading.view import CrawlView
@@ -42,7 +43,9 @@ MAX_TEXT_CHARS = 60_000  # of a robots.txt
 MAX_RULES = 500
 
 Sort: TypeAlias = Literal["pages", "queued", "errors", "latency", "delay", "name"]
-HostState: TypeAlias = Literal["", "ready", "waiting", "parked", "swapped_out", "dead", "idle"]
+HostState: TypeAlias = Literal[
+    "", "ready", "waiting", "parked", "swapped_out", "over_budget", "blocked", "dead", "idle"
+]
 Name: TypeAlias = Annotated[str, Meta(max_length=300)]
 _SCORES: dict[str, Callable[[HostRecord], float]] = {
     "pages": lambda host: host.pages,
@@ -149,15 +152,15 @@ class RequestsAnswer(Struct, frozen=True):
 class HostIndex:
     """What hosts are searched and sorted by, as it was at one time."""
 
-    def __init__(self, hosts: Iterable[HostRecord], now: float, read_at: float) -> None:
+    def __init__(self, hosts: Iterable[HostRecord], outlook: Outlook, now: float, read_at: float) -> None:
         self.read_at = read_at
         self.names: list[str] = []
-        self._states = bytearray()  # indexes in `HOST_STATES`
+        self._states = bytearray()  # indexes in `STATES`
         self._scores = {sort: array("d") for sort in _SCORES}  # the highest first, so they are negative
         self._orders: dict[str, Sequence[int]] = {}
         for host in hosts:
             self.names.append(host.name)
-            self._states.append(HOST_STATES.index(host_state_of(host, now)))
+            self._states.append(STATES.index(shown_state(host, outlook, now)))
             for sort, score in _SCORES.items():
                 self._scores[sort].append(-round(score(host), 6))
 
@@ -178,9 +181,12 @@ class HostIndex:
         states = self._states
         part = query.q.lower()
         if query.state:
-            state = HOST_STATES.index(query.state)
+            state = STATES.index(query.state)
             return [each for each in order if states[each] == state and part in names[each]]
         return [each for each in order if part in names[each]] if part else order
+
+    def state(self, host: int) -> str:
+        return STATES[self._states[host]]
 
     def sort_key(self, host: int, sort: Sort) -> _SortKey:
         return (0.0 if sort == "name" else self._scores[sort][host]), self.names[host]
@@ -231,10 +237,10 @@ class Hosts:
         page = wanted[first : first + query.limit]
         is_last = first + len(page) >= len(wanted)
         with self._source.viewing() as view:
-            found = [view.ledger.host(copy.names[each]) for each in page]
+            found = [(view.ledger.host(copy.names[each]), copy.state(each)) for each in page]
         now = time.time()
         return HostsAnswer(
-            hosts=[_line(host, now) for host in found if host is not None],
+            hosts=[_line(host, state, now) for host, state in found if host is not None],
             known=len(copy.names),
             matching=len(wanted),
             cursor="" if is_last else _cursor(sort_key(page[-1])),
@@ -246,7 +252,9 @@ class Hosts:
             if self._copy is None or time.monotonic() > self._fresh_until:
                 started = time.monotonic()
                 with self._source.viewing() as view:
-                    self._copy = HostIndex(view.ledger.hosts(), time.time(), started)
+                    now = time.time()
+                    outlook = outlook_of(view.settings, view.totals, view.ledger.domains(), now)
+                    self._copy = HostIndex(view.ledger.hosts(), outlook, now, started)
                 took_s = time.monotonic() - started
                 self._fresh_until = started + max(MIN_FRESH_S, FRESH_PER_PASS * took_s)
             return self._copy
@@ -274,10 +282,10 @@ def _position(cursor: str) -> _SortKey:
     return float(score), name
 
 
-def _line(host: HostRecord, now: float) -> HostLine:
+def _line(host: HostRecord, state: str, now: float) -> HostLine:
     return HostLine(
         name=host.name,
-        state=host_state_of(host, now),
+        state=state,
         pages=host.pages,
         queued=host.queued,
         fetches=host.fetches,

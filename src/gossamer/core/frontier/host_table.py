@@ -29,6 +29,7 @@ _READY = HostState.READY
 _BUSY = HostState.BUSY
 _IDLE = HostState.IDLE
 _BUDGET_EXHAUSTED = HostState.BUDGET_EXHAUSTED
+_OPTED_OUT = HostState.OPTED_OUT
 _WAITING = HostState.WAITING
 
 
@@ -109,7 +110,7 @@ class HostTable:
             self.bench.move(host, state)
         if host.state is _IDLE:
             self._add_idle(host)
-        elif host.state is _BUDGET_EXHAUSTED:
+        elif host.state is _BUDGET_EXHAUSTED or host.state is _OPTED_OUT:
             self._add_exhausted(host)
 
     def _watch_deferred(self, host: HostSlot) -> None:
@@ -138,7 +139,7 @@ class HostTable:
         if host.is_resolving or host.is_reading_queue:
             return _BUSY
         if host.record.is_blocked:
-            return _BUSY if host.in_flight else _BUDGET_EXHAUSTED
+            return _BUSY if host.in_flight else _OPTED_OUT
         if host.deferred:
             host.recall(now)
         if not host.robots_requests and (state := self._without_work(host)) is not None:
@@ -215,7 +216,7 @@ class HostTable:
         exhausted = domain.exhausted
         domain.exhausted = {}
         for host in exhausted.values():
-            if host.state is _BUDGET_EXHAUSTED:
+            if host.state is _BUDGET_EXHAUSTED or host.state is _OPTED_OUT:
                 self.reschedule(host, now)
 
     def head_size(self) -> int:

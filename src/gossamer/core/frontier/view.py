@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -11,6 +11,17 @@ from gossamer.core.frontier.workbench import HostSlot, HostState
 from gossamer.core.links.requisite import queued_pages
 from gossamer.core.robots.requests import first_wait_s, is_banned
 from gossamer.model.records import HostRecord
+
+# The same words as for a crawl that is read from outside (`reading/host_states`).
+SHOWN_AS: Mapping[HostState, str] = {
+    HostState.IDLE: "idle",
+    HostState.WAITING: "waiting",
+    HostState.READY: "ready",
+    HostState.BUSY: "busy",
+    HostState.BLOCKED: "at_limit",  # of connections, its own or those of its address or domain
+    HostState.BUDGET_EXHAUSTED: "over_budget",
+    HostState.OPTED_OUT: "blocked",
+}
 
 
 class HostAhead(Struct, gc=False):
@@ -106,7 +117,8 @@ class FrontierView:
         return (host.record for host in self._table.hosts.values())
 
     def host_states(self) -> dict[str, int]:
-        return {state.name.lower(): self._table.bench.count[state] for state in HostState}
+        """Return how many hosts in memory are in which state, by the words that everything shows."""
+        return {SHOWN_AS[state]: self._table.bench.count[state] for state in HostState}
 
     def parked_urls(self, now: float, max_wait_s: float) -> int:
         """Return how many URLs wait for hosts that are not to be contacted within `max_wait_s`."""

@@ -10,7 +10,8 @@ A host in memory is in exactly one state:
 | BUSY             | as many tasks are out as it may have; or its address, its | a task ends, or the answer comes   |
 |                  | robots.txt or the head of its queue is awaited             |                                      |
 | BLOCKED          | its address, its domain or its share has no room           | its gate opens: it waits in line     |
-| BUDGET_EXHAUSTED | its page budget is used up, or the operator blocked it     | a page counted against it fails      |
+| BUDGET_EXHAUSTED | its page budget is used up                                 | a page counted against it fails      |
+| OPTED_OUT        | the operator, or its owner, blocked it                     | the block ends                       |
 
 `HostTable.reschedule` decides the state from the host's facts; the workbench only stores hosts by state.
 WAITING and READY have one valid entry in a heap. An entry is never removed from the middle of a heap: it
@@ -57,6 +58,7 @@ class HostState(IntEnum):
     BUSY = 3
     BLOCKED = 4
     BUDGET_EXHAUSTED = 5
+    OPTED_OUT = 6
 
 
 _READY = HostState.READY

@@ -12,11 +12,12 @@ MAX_VISITS = 16
 FIRST = "first"
 _LAYOUT = struct.Struct(">IBH")
 _CODES = (FIRST, *(member.value for member in VisitFound))
+_SHOWN = (FIRST, *(member.word for member in VisitFound))
 
 
 class PastVisit(Struct, frozen=True):
     at: int
-    found: str  # `first`, or a value of `VisitFound`
+    found: str  # `first`, or a word of `VisitFound`
     status: int  # 0: no answer
 
 
@@ -30,6 +31,6 @@ def with_visit(history: bytes, at: float, found: VisitFound | None, status: int)
 def past_visits(history: bytes) -> list[PastVisit]:
     whole = len(history) - len(history) % _LAYOUT.size
     return [
-        PastVisit(at, _CODES[code] if code < len(_CODES) else "unknown", status)
+        PastVisit(at, _SHOWN[code] if code < len(_SHOWN) else "unknown", status)
         for at, code, status in _LAYOUT.iter_unpack(history[:whole])
     ]

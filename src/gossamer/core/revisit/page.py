@@ -58,6 +58,11 @@ class VisitFound(StrEnum):
     GONE = "gone"
     FAILED = "failed"  # no answer, or 5xx: it says nothing about the page
 
+    @property
+    def word(self) -> str:
+        """What everything shows: a page is gone with 404 and with 410, though only the latter is final at once."""
+        return "gone" if self is VisitFound.MISSING else self.value
+
 
 class Visit(Struct, frozen=True, gc=False):
     at: float

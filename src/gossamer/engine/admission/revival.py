@@ -143,7 +143,7 @@ class Revival:
         return record_of(queued_from(url_id, host.name, row))
 
     def _uncount(self, row: UrlRecord, host: HostRecord, totals: Totals) -> None:
-        totals.uncount_page(row.content_type, row.content_bytes)
+        totals.uncount_page(row.content_type, row.content_bytes, row.words)
         totals.duplicates -= bool(row.duplicate_of)
         totals.near_duplicates -= bool(row.near_duplicate_of and not row.duplicate_of)
         host.pages -= 1

@@ -105,7 +105,7 @@ class VisitResults:
         if change is not None:
             self._ledger.record_change(url.id, change)
         due_at = row.revisit.due_at if row.revisit is not None else 0
-        self._events.page(task, url, result, new, now, visit=VisitNote(found.value, due_at - now if due_at else 0.0))
+        self._events.page(task, url, result, new, now, visit=VisitNote(found.word, due_at - now if due_at else 0.0))
         if is_copy:
             self._copies.emit(url, result, now)
         return Completed(task, result, offered.is_final)
@@ -149,8 +149,7 @@ class VisitResults:
         if url.known is not Known.PAGE:
             return
         totals = self._state.totals
-        totals.uncount_page(before.content_type, before.content_bytes)
-        totals.words -= before.words
+        totals.uncount_page(before.content_type, before.content_bytes, before.words)
         totals.duplicates -= bool(before.duplicate_of)
         totals.near_duplicates -= bool(before.near_duplicate_of and not before.duplicate_of)
 

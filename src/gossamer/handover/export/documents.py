@@ -157,6 +157,7 @@ class PageFacts(Struct, kw_only=True):
     content_hash: str  # of the decoded body
     payload_digest: str  # of the body as archived, sha1:BASE32
     bytes: int  # of the decoded body
+    words: int  # of its visible text, menus included, as everything else counts them
     truncated: str
     duplicate_of: str
     near_duplicate_of: str
@@ -278,6 +279,7 @@ class DocumentMaker:
             content_hash=row.content_hash.hex(),
             payload_digest=sha1_base32(page.record.payload_digest) if page.record.payload_digest else "",
             bytes=row.content_bytes,
+            words=row.words,
             truncated=row.truncated,
             duplicate_of=self.url_of(row.duplicate_of),
             near_duplicate_of=self.url_of(row.near_duplicate_of),

@@ -140,7 +140,7 @@ class Article(Struct, kw_only=True):
     published: str = ""
     modified: str = ""
     noindex: bool = False
-    words: int = 0
+    text_words: int = 0  # in `text`
     headings: list[Heading] = []
     text: str = ""
     links: list[Outlink] = []
@@ -175,7 +175,7 @@ def read_article(page: PageSource) -> Article:
         guess = detect_language(article.text)
         article.language = guess.code
         article.language_confidence = guess.confidence
-    article.words = len(article.text.split())
+    article.text_words = len(article.text.split())
     return article
 
 

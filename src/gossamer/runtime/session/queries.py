@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gossamer.ports import Ledger
     from gossamer.reading.host_view import HostView
 
-_IN_PROGRESS = {HostState.BUSY: "busy", HostState.BLOCKED: "blocked"}
+_IN_PROGRESS = {HostState.BUSY: "busy", HostState.BLOCKED: "at_limit"}
 
 
 class _Moment(Struct, frozen=True):

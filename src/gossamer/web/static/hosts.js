@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { card, count, duration, el, facts, hostLink, moment, percent, plural, put, size, table, whyLink, words } from "./dom.js";
 import { calm, Growing, renewed } from "./more.js";
 
-const STATES = ["ready", "waiting", "parked", "swapped_out", "idle", "dead"];
+const STATES = ["ready", "waiting", "parked", "swapped_out", "over_budget", "blocked", "idle", "dead"];
 const KINDS = { ready: "good", waiting: "", parked: "warn", swapped_out: "", idle: "", dead: "bad", busy: "good", blocked: "bad" };
 const chosen = { q: "", state: "", sort: "pages" };
 

@@ -8,8 +8,8 @@ const MAX_SAMPLES = 600;
 const SHOWN_S = 600;  // of before the dashboard was opened
 // A crawl that runs knows what is in progress, its ledger what is swapped out or dead: hardly two of a colour are shown together.
 const HOST_STATES = [
-  ["ready", "k1"], ["busy", "k4"], ["blocked", "k2"], ["waiting", "k3"], ["parked", "k5"], ["swapped_out", "k4"], ["idle", "k6"],
-  ["budget_exhausted", "k6"], ["dead", "k2"],
+  ["ready", "k1"], ["busy", "k4"], ["at_limit", "k2"], ["waiting", "k3"], ["parked", "k5"], ["swapped_out", "k4"], ["idle", "k6"],
+  ["over_budget", "k6"], ["blocked", "k2"], ["dead", "k2"],
 ];
 const PHASES = ["dns", "connect", "tls", "first_byte", "body", "total"];
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
