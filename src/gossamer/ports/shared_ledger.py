@@ -12,6 +12,8 @@ in its name raises `LeaseLostError`, however late it arrives. So one comparison 
 is checked against what it is based on: the number of the node's previous commit, the epochs of the shards it owns
 (which never repeat), and the last message that it read from each inbox. A commit that is based on what is no longer
 there raises `LeaseLostError` too: the node drops its copy, joins again, and continues from what the engine has.
+Renewals may be lost, too, of a node that cannot reach the engine meanwhile: shards are taken from nobody until a lease
+has passed since the engine is back.
 
 All calls block; a node makes them in threads. Times are readings of the engine's clock. Every method may raise
 `LedgerUnavailableError`: call again later. `SharedLedger` is all that an engine implements; a component asks for the

@@ -139,6 +139,11 @@ class MemorySharedLedger:
         known = self._state.nodes.get(node)
         return known is not None and not known.is_over and known.lease_until > self._clock()
 
+    def _may_be_live(self, node: NodeId) -> bool:
+        """Return whether a lease may not be over: going back in time, renewals were lost."""
+        known = self._state.nodes[node]
+        return self._is_live(node) or (not known.is_over and self._started_at + known.lease_s > self._clock())
+
     def _live(self, node: NodeId) -> _Node:
         if not self._is_live(node):
             raise LeaseLostError(f"node {node.name}: its lease has ended")
@@ -187,7 +192,7 @@ class MemorySharedLedger:
         taken: dict[int, int] = {}
         for shard in shards:
             owner = self._state.owners.get(shard)
-            if owner is not None and self._is_live(owner[0]):
+            if owner is not None and self._may_be_live(owner[0]):
                 continue
             if owner is not None:
                 self._state.nodes[owner[0]].is_over = True

@@ -200,12 +200,21 @@ class Leases:
                 "UPDATE nodes SET is_over = true WHERE name = %s AND incarnation = %s", [node.name, node.incarnation]
             )
 
+    def _meet_server(self, connection: Connection) -> None:
+        """Record since when the server is another one than before: it may have lost what it was told last."""
+        connection.execute(
+            "UPDATE crawl SET server_start = pg_postmaster_start_time(), "
+            "server_since = CASE WHEN server_start IS NULL THEN NULL ELSE clock_timestamp() END "
+            "WHERE server_start IS DISTINCT FROM pg_postmaster_start_time()"
+        )
+
     def take(self, node: NodeId, shards: Collection[int]) -> dict[int, int]:
         if not shards:
             return {}
         with self._database.transaction() as connection:
             self._lock_crawl(connection)
             self._lock(connection, node)
+            self._meet_server(connection)
             free = self._free(connection, shards)
             if not free:
                 return {}
@@ -228,7 +237,10 @@ class Leases:
             return taken
 
     def _free(self, connection: Connection, shards: Collection[int]) -> list[int]:
-        """Return shards that no live node owns; the dead nodes that owned them are ended for good."""
+        """Return shards that no live node owns; the dead nodes that owned them are ended for good.
+
+        A server that was restarted may have lost the last renewals: nodes that it knows have a lease from its start on.
+        """
         owners = {
             shard: (name, incarnation)
             for shard, name, incarnation in connection.execute(
@@ -239,7 +251,8 @@ class Leases:
         for name, incarnation in sorted(set(owners.values())):
             ended = connection.execute(
                 "UPDATE nodes SET is_over = true WHERE name = %s AND incarnation = %s "
-                "AND NOT (is_live(nodes)) RETURNING 1",
+                "AND NOT (is_live(nodes)) AND (is_over OR clock_timestamp() > make_interval(secs => lease_s) "
+                "+ coalesce((SELECT server_since FROM crawl), '-infinity')) RETURNING 1",
                 [name, incarnation],
             )
             if ended.fetchone() is not None:
@@ -284,11 +297,7 @@ class Leases:
         me = f"{node.name}/{node.incarnation}"
         with self._database.transaction() as connection:
             self._require_live(connection, node)
-            connection.execute(
-                "UPDATE crawl SET server_start = pg_postmaster_start_time(), "
-                "server_since = CASE WHEN server_start IS NULL THEN NULL ELSE clock_timestamp() END "
-                "WHERE server_start IS DISTINCT FROM pg_postmaster_start_time()"
-            )
+            self._meet_server(connection)
             names = sorted(asks)
             connection.execute(
                 "INSERT INTO addresses SELECT address, %b FROM unnest(%b::text[]) AS asked(address) "

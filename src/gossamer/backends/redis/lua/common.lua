@@ -60,6 +60,18 @@ local function is_live(id)
   return live_nodes[id]
 end
 
+-- Since when this server is the one that nodes know, in µs: one that was restarted, or took over from another, may have
+-- lost what it was told last. The first one of a crawl has lost nothing.
+local function server_since()
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  local known = redis.call('HMGET', P .. 'server', 'run', 'since')
+  if known[1] ~= run then
+    known = {run, known[1] and number(NOW) or '0'}
+    redis.call('HSET', P .. 'server', 'run', run, 'since', known[2])
+  end
+  return tonumber(known[2])
+end
+
 local function lease_lost(why)
   return redis.error_reply('LEASELOST ' .. why)
 end

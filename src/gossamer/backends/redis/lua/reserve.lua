@@ -12,17 +12,7 @@ end
 local POOL, SLICE = tonumber(ARGV[3]), tonumber(ARGV[4])
 local HELD, WAITING, TURN = 10000000, 1000000, 2000000
 
-local function is_new_server()
-  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  local known = redis.call('HMGET', P .. 'server', 'run', 'since')
-  if known[1] ~= run then
-    known = {run, known[1] and number(NOW) or '0'}
-    redis.call('HSET', P .. 'server', 'run', run, 'since', known[2])
-  end
-  return NOW - known[2] <= math.max(SLICE, TURN)
-end
-
-local is_new = is_new_server()
+local is_new = NOW - server_since() <= math.max(SLICE, TURN)
 
 local function permits(key, in_use, wanted, kept)
   local others, mine, since, waits_since, waiting = 0, 0, NOW, NOW, {}
