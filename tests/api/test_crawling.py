@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
@@ -16,9 +17,11 @@ import gossamer
 from gossamer.reading.folder import CrawlReader
 from tests.e2e.program import run
 from tests.e2e.program import run as run_verb
-from tests.servers.plain_site import Answer, PlainSite
+from tests.servers.plain_site import Answer, PlainSite, plain_site
 from tests.support.sites.trap_server import TrapServer
 from tests.support.sites.trap_sites import TRAPS
+
+SLACK_S = 0.05  # the server's threads may be late by that, and then early
 
 
 def test_events_say_what_happened(site: PlainSite, options: dict[str, Any]) -> None:
@@ -47,6 +50,41 @@ def test_a_crawl_that_holds_urls_back_says_so(options: dict[str, Any]) -> None:
     (warning,) = [event for event in events if event.reason == "held_back"]
     assert {warning.rule: warning.links} == crawl.summary.held
     assert {"trap_suspected", "trap_quarantined"} <= {event.event.value for event in events}
+
+
+@pytest.mark.parametrize("delays_ms", [(200, 200), (200, 400)])
+def test_crawls_that_run_at_once_share_the_pace_of_a_host(tmp_path: Path, delays_ms: tuple[int, int]) -> None:
+    names = ("one", "two")
+
+    async def crawl(name: str, delay_ms: int) -> None:
+        agent = f"{name}/1.0 (+me@example.org)"
+        async with gossamer.crawl(
+            site.url, out=tmp_path / name, politeness_ms=delay_ms, user_agent=agent, near_dup="off"
+        ) as crawl:
+            await crawl.finish()
+        assert crawl.summary is not None
+        assert (crawl.summary.pages, crawl.summary.finished) == (9, "exhausted")
+
+    async def both() -> None:
+        await asyncio.gather(*map(crawl, names, delays_ms))
+
+    with plain_site() as site:
+        links = "".join(f"<a href=/{number}>{number}</a> " for number in range(8))
+        site.answers = {"/": Answer(links), **{f"/{number}": Answer(f"<p>page {number}") for number in range(8)}}
+        asyncio.run(asyncio.wait_for(both(), 60))
+    times = [at for at, _ in site.arrivals]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    first_s, second_s = (delay / 1000 for delay in delays_ms)
+    assert len(times) == 2 * 10
+    assert min(gaps) > first_s - SLACK_S
+    by_name = [agent.partition("/")[0] for _, agent in site.arrivals]
+    # While both run, each of them has its turn, and the longer delay counts before and after its requests.
+    shared = min(len(by_name) - 1 - by_name[::-1].index(name) for name in names)
+    assert by_name[:shared].count("one") == pytest.approx(by_name[:shared].count("two"), abs=1)
+    slow = [gap for gap, pair in zip(gaps, itertools.pairwise(by_name), strict=True) if "two" in pair]
+    assert min(slow) > second_s - SLACK_S
+    for name in names:
+        assert run_verb("audit", str(tmp_path / name)).returncode == 0
 
 
 def test_events_and_pages_can_be_read_side_by_side(site: PlainSite, options: dict[str, Any]) -> None:

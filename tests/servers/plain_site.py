@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,7 @@ class PlainSite:
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.answers: dict[str, Answer] = {}
         self.requests: list[str] = []  # paths, in order
+        self.arrivals: list[tuple[float, str]] = []  # when they came, and from which User-Agent
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -40,6 +42,7 @@ class PlainSite:
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         self.requests.append(request.path)
+        self.arrivals.append((time.monotonic(), request.headers.get("User-Agent", "")))
         answer = self.answers.get(request.path, Answer("<p>There is no such page.", 404))
         body = answer.body.encode(answer.charset)
         request.send_response(answer.status)

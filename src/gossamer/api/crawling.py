@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from gossamer.api.hooks import AwaitedLinkHooks, DirectLinkHooks, Failure, HookCalls, Hooks, Meta, encoded_meta
 from gossamer.api.page import Page, PageParts
-from gossamer.assembly.run import build_session, open_ledger
+from gossamer.assembly.run import RunPlace, build_session, open_ledger
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.core.links.intake import FoundLink
+from gossamer.core.politeness.other_crawls import HostContacts
 from gossamer.core.url.forms import host_of, link_to
 from gossamer.handover.export.documents import DocumentMaker
 from gossamer.handover.export.stored import ExportedPages
@@ -87,6 +88,7 @@ Statuses: TypeAlias = Literal["pages", "all"] | Collection[int]
 _STOPPED = frozenset({"stopped", "signal", "max_time", "hook_failed"})  # not because there was nothing left
 _NOT_STARTED = "the crawl is not started; expected 'async with gossamer.crawl(…) as pages:' around it"
 _Item = TypeVar("_Item")
+_CONTACTS = HostContacts()  # of all crawls of this program: hosts do not care which of them it is
 
 
 class _LedgerAccess:
@@ -195,7 +197,9 @@ class Crawling:
         self._last_page: tuple[str, dict[str, Any]] = ("", {})  # whose links hooks have got, and its metadata
         review = None if self._awaited is None else self._awaited.review
         observer = Observer(on_page=self._on_result, review=review, is_needed=self._is_needed)
-        self._session = build_session(settings, folder, seeds, hooks=link_hooks.of_engine(), observer=observer)
+        self._session = build_session(
+            settings, folder, seeds, hooks=link_hooks.of_engine(), observer=observer, place=RunPlace(contacts=_CONTACTS)
+        )
         access = _LedgerAccess(folder, settings, self._session)
         stored = ExportedPages(access)
         self._parts = PageParts(access, stored, DocumentMaker(access, stored))

@@ -29,6 +29,7 @@ from gossamer.backends.registry import (
     open_topic,
 )
 from gossamer.core.links.intake import LinkHooks
+from gossamer.core.politeness.other_crawls import CrawlContacts, HostContacts
 from gossamer.core.spam.hosts import SpamUse
 from gossamer.engine.crawl import Crawl
 from gossamer.engine.event_emitter import EventEmitter
@@ -122,6 +123,7 @@ class RunPlace(Struct, frozen=True):
     workers: WorkerSource | None = None  # instead of those that fetch
     goes_on: bool = False  # also if the operator has paused the crawl
     ledger: str = ""  # its URL, in a cluster
+    contacts: HostContacts | None = None  # with other crawls of this process
 
 
 class _Basis(Struct, frozen=True):
@@ -158,6 +160,9 @@ def build_session(
     run = Run(_hub_limits(basis))
     hooks = with_filters(hooks, of_kind(settings.plugin, LINK_FILTER), run.fail_plugin)
     crawl = _build_engine(basis, storage, seeds, hooks, run.fail_plugin)
+    if place.contacts is not None:
+        line = basis.time_line
+        crawl.frontier.share_pace(CrawlContacts(place.contacts, line.wall_at_start - line.monotonic_at_start))
     config = _worker_config(basis, reads_anchors=hooks is not None and hooks.are_set)
     rules = ReadingRules(config.rules, settings.max_bytes, archive_files(folder.archive, settings.store))
     now = basis.time_line.now

@@ -34,6 +34,7 @@ from gossamer.core.links.introductions import Introductions
 from gossamer.core.politeness import gates
 from gossamer.core.politeness.address_crowds import CROWDED
 from gossamer.core.politeness.arrival import MAX_TRANSIT_S, UNKNOWN_DELAY_S, arrived_at, renew_promises
+from gossamer.core.politeness.other_crawls import CrawlContacts
 from gossamer.core.politeness.pace import Pace, PaceRule
 from gossamer.core.politeness.shared_addresses import SharedAddresses
 from gossamer.core.robots import answers
@@ -94,6 +95,7 @@ class Frontier:
         self._max_wait_s = 0.0
         self._all_asked_at = float("-inf")
         self._draining = self._robots.draining
+        self._contacts: CrawlContacts | None = None
 
     # -- limits and shards ---------------------------------------------------------------------
 
@@ -141,6 +143,15 @@ class Frontier:
     def set_foreign(self, shards: Collection[int]) -> None:
         """Set the shards whose hosts other nodes contact; the set may change."""
         self._robots.foreign = shards
+
+    def share_pace(self, contacts: CrawlContacts) -> None:
+        """Share the pace of hosts with other crawls of this process, from the beginning of the crawl."""
+        self._contacts = self._maker.contacts = contacts
+
+    def leave_others(self) -> None:
+        """Record that the crawl is over, for the others of this process."""
+        if self._contacts is not None:
+            self._contacts.close()
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -348,6 +359,8 @@ class Frontier:
         if out.robots is not None and is_lost:
             # The answer may have arrived: a Crawl-delay in it is lost with the worker.
             record.next_at = max(record.next_at, now + UNKNOWN_DELAY_S)
+        if self._contacts is not None:
+            self._contacts.end(host.name, asked_at, record.next_at)
         self._reschedule(host, now)
         for other in freed:
             self._reschedule(other, now)

@@ -16,6 +16,7 @@ from gossamer.core.frontier.visits import Visits
 from gossamer.core.frontier.workbench import HostSlot, HostState, RobotsRequest
 from gossamer.core.links.requisite import is_foreign
 from gossamer.core.politeness.gates import LENT_S, is_slow
+from gossamer.core.politeness.other_crawls import CrawlContacts
 from gossamer.core.robots import answers
 from gossamer.core.robots.cache import AT_ONCE_BYTES, RobotsCache
 from gossamer.core.robots.match import RobotsDecision
@@ -54,6 +55,7 @@ class TaskMaker:
         self._counts = counts
         self._visits = visits
         self.denied: list[Denied] = []
+        self.contacts: CrawlContacts | None = None  # with other crawls of this process
 
     def take_denied(self) -> list[Denied]:
         """Return the URLs that were found to be forbidden by robots.txt."""
@@ -69,6 +71,8 @@ class TaskMaker:
         """
         if host.record.addresses_until <= now:
             self._look_up(host)
+            return None
+        if self.contacts is not None and self._is_others_turn(host, self.contacts, now):
             return None
         if host.robots_requests and (request := self._waiting_robots(host)) is not None:
             return self._task_robots(host, request, now)
@@ -101,6 +105,16 @@ class TaskMaker:
         if rules.rule_count and self._is_denied(host, url, rules, now):
             return None
         return self.task_page(host, url, now)
+
+    def _is_others_turn(self, host: HostSlot, contacts: CrawlContacts, now: float) -> bool:
+        """Return whether a host has to wait, because other crawls of this process have contacted it."""
+        free_at = contacts.free_at(host.name, host.delay_s(), host.connections, now)
+        if free_at <= now:
+            return False
+        host.record.next_at = max(host.record.next_at, free_at)
+        self._table.bench.return_turn()
+        self._table.reschedule(host, now)
+        return True
 
     def _waiting_robots(self, host: HostSlot) -> RobotsRequest | None:
         """Return the robots.txt request whose turn it is; None if it is that of the host's own URLs.
@@ -258,6 +272,8 @@ class TaskMaker:
         host.unsent = task.id if delay_s else 0
         if delay_s:
             host.record.next_at = max(host.record.next_at, now + delay_s)
+        if self.contacts is not None:
+            self.contacts.begin(host.name, host.record.next_at, now)
         if host.state is _READY and host.in_flight >= host.connections and host.head and not self._limits.has_budgets:
             self._table.bench.move(host, _BUSY)  # the result of `reschedule`, in a tenth of the time
         else:

@@ -320,6 +320,8 @@ class Session:
             self._storage.ledger.abandon()
             self._storage.folder.release()
             raise
+        finally:
+            self._crawl.frontier.leave_others()
         return self._finish(why)
 
     async def _run(self, progress: Progress | None, *, is_guest: bool) -> str:
