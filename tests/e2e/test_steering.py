@@ -173,6 +173,7 @@ def test_after_a_block_status_metrics_and_states_of_hosts_agree_and_after_its_en
     web: RunningWeb, tmp_path: Path
 ) -> None:
     crawl = Running(web, tmp_path / "out", "--max-pages-per-host", "500")
+    crawl.tell("pace", "*", "2")
     busy = max({request.host for request in web.log()}, key=lambda host: sum(r.host == host for r in web.log()))
 
     def shown() -> tuple[int, int, float, float, str, str]:
@@ -192,6 +193,7 @@ def test_after_a_block_status_metrics_and_states_of_hosts_agree_and_after_its_en
     wait_for(lambda: shown()[0] == 0)
     assert shown()[:4] == (0, 0, 0, 0)
     assert "blocked" not in shown()[4:]
+    crawl.tell("pace", "*", "0.02")
     crawl.end()
 
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from gossamer.control.target import operator
 from gossamer.model.commands import ReportChanges
 from gossamer.model.errors import GossamerError, NotListeningError
 from gossamer.telemetry.text import plural
@@ -97,7 +98,8 @@ class Reporting:
         until = time.monotonic() + HAND_OVER_WITHIN_S
         while True:
             try:
-                return await asyncio.to_thread(self._source.obey, command, "change notices")
+                target = await asyncio.to_thread(self._source.target)
+                return await asyncio.to_thread(target.obey, command, f"{operator()}, change notices")
             except NotListeningError:
                 if time.monotonic() > until:
                     raise

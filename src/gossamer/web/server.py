@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from gossamer.control.target import operator
 from gossamer.fetch.names.guard import AddressPolicy
 from gossamer.model.commands import (
     AddSeeds,
@@ -123,7 +124,8 @@ class Api:
             await self._source.read(lambda view: _check_addresses(command.seeds, view))
         how = "on the dashboard" if "origin" in request.headers else "over the API"  # browsers send it with every POST
         try:
-            return Done(await asyncio.to_thread(self._source.obey, command, how))
+            target = await asyncio.to_thread(self._source.target)
+            return Done(await asyncio.to_thread(target.obey, command, f"{operator()}, {how}"))
         except NotListeningError as error:
             raise ApiError(409, str(error)) from error
         except UsageError as error:

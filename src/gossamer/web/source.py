@@ -19,10 +19,11 @@ from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.control.record import is_ledger_url
-from gossamer.control.target import Target, operator, target
+from gossamer.control.target import Target, target
 from gossamer.model.commands import OperatorCommand
 from gossamer.model.errors import GossamerError, UsageError, as_our_error, damage_of
 from gossamer.model.events import masked_values
@@ -88,15 +89,19 @@ class CrawlSource:
         """Return what a function returns. It runs in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, what)
 
-    def obey(self, command: OperatorCommand, how: str) -> str:
-        """Have the crawl obey a command; return what was done, in one line. Blocks, for up to a minute."""
-        by = f"{operator()}, {how}"
+    def target(self) -> Target:
+        """Return what obeys a command. Blocks, as it does."""
         if self.folder is None or self.live.is_running():
-            return self._find_target(self._crawl).obey(command, by)
-        with self._changes:  # what is stored for the next run is written to the ledger: one process opens it once
+            return self._find_target(self._crawl)
+        return _Stopped(self)
+
+    @contextmanager
+    def closed(self) -> Iterator[Target]:
+        """Yield what obeys a command while nobody reads: one process opens a ledger once, and it writes there."""
+        with self._changes:
             self._changes.wait_for(lambda: not self._readers)
             self._close()
-            return self._find_target(self._crawl).obey(command, by)
+            yield self._find_target(self._crawl)
 
     @contextmanager
     def viewing(self) -> Iterator[View]:
@@ -146,6 +151,16 @@ class CrawlSource:
         if self._masks is None:
             self._masks = await self.read(lambda view: view.settings.mask_queries)
         return masked_values(msgspec.to_builtins(answer)) if self._masks else answer
+
+
+class _Stopped(Struct, frozen=True):
+    """A crawl that does not run: see `gossamer.control.target.Target`."""
+
+    source: CrawlSource
+
+    def obey(self, command: OperatorCommand, by: str) -> str:
+        with self.source.closed() as target:
+            return target.obey(command, by)
 
 
 def _unreadable(error: Exception) -> GossamerError:
