@@ -466,7 +466,7 @@ class GatesModel(RuleBasedStateMachine):
 
     def try_task(self) -> bool:
         """Make the next task, if there is one; return whether there was."""
-        for woken in self.bench.due(self.now):
+        for woken in self.bench.end_waits(self.now):
             self.reschedule(woken)
         while len(self.out) < self.limits.connections and (host := self.bench.pop_ready(self.now)) is not None:
             if self.wanted[host.name]:

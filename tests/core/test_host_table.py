@@ -82,8 +82,8 @@ def test_a_host_waits_for_its_delay_and_its_park(next_at: float, parked_until: f
     table.reschedule(host, NOW)
     assert host.state is WAITING
     assert table.bench.next_due() == NOW + 5
-    assert table.bench.due(NOW + 4.9) == []
-    assert table.bench.due(NOW + 5) == [host]
+    assert table.bench.end_waits(NOW + 4.9) == []
+    assert table.bench.end_waits(NOW + 5) == [host]
     table.reschedule(host, NOW + 5)
     assert host.state is READY
 
@@ -385,7 +385,7 @@ def test_a_host_can_be_released_from_every_state_but_busy(state: HostState) -> N
     assert table.bench.count[state] == (1 if state is IDLE else 0)
     assert host.domain.exhausted == {}
     assert table.bench.pop_ready(FOREVER) is None
-    assert table.bench.due(FOREVER) == []
+    assert table.bench.end_waits(FOREVER) == []
     if state is BLOCKED:
         assert table.bench.vacate(other, "10.0.0.1") == []
 

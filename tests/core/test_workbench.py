@@ -154,7 +154,7 @@ class WorkbenchModel(RuleBasedStateMachine):
     @rule(seconds=st.integers(0, 4))
     def pass_time(self, seconds: int) -> None:
         self.now += seconds
-        over = self.bench.due(self.now)
+        over = self.bench.end_waits(self.now)
         assert {host.name for host in over} == {name for name, until in self.due.items() if until <= self.now}
         assert [self.due[host.name] for host in over] == sorted(self.due[host.name] for host in over)
         for host in over:

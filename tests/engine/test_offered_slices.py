@@ -77,10 +77,10 @@ def test_a_commit_contains_a_message_as_a_whole() -> None:
     node.receive(
         {SHARD: [Delivery(b"m1", NodeMessage(links=_links(PAGES))), Delivery(b"m2", NodeMessage(links=_links(PAGES)))]}
     )
-    crawl.settle(START)
+    crawl.finish_message(START)
     assert (_queued(crawl), node.read_ids()) == (0, {}), "nothing was offered yet"
     assert node.offer_slice(START)
-    crawl.settle(START)
+    crawl.finish_message(START)
     assert (_queued(crawl), node.read_ids()) == (len(PAGES), {SHARD: (b"m1",)})
 
 

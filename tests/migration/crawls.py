@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gossamer.backends.local.raw_ledger import RawLedger
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.control.copied_folder import complete_copy
 from gossamer.control.record import own_terms
-from gossamer.control.settle import settle_folder
 from gossamer.core.ledger import rows
 from gossamer.migration.folder_source import FolderSource
 from gossamer.migration.folder_target import FolderPlan, FolderTarget
@@ -48,7 +48,7 @@ def ledger_source_of(shared: SharedLedger) -> LedgerSource:
 
 def to_folder(shared: SharedLedger, folder: Path, *, allows_missing: bool = False) -> Migrated:
     source = ledger_source_of(shared)
-    return run(source, FolderTarget(FolderPlan(folder, {}, allows_missing, NOW, settle_folder), source))
+    return run(source, FolderTarget(FolderPlan(folder, {}, allows_missing, NOW, complete_copy), source))
 
 
 def between(shared: SharedLedger, other: SharedLedger) -> Migrated:

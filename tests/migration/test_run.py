@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from gossamer.backends.local.folder import CrawlFolder
 from gossamer.backends.memory.shared_ledger import MemorySharedLedger
+from gossamer.control.copied_folder import complete_copy
 from gossamer.control.record import own_terms
-from gossamer.control.settle import settle_folder
 from gossamer.core.ledger import rows
 from gossamer.core.ledger.tables import SEEDS
 from gossamer.core.url.forms import link_to, origin_of
@@ -260,7 +260,7 @@ def test_a_crawl_that_is_continued_while_it_is_copied_is_noticed(
     ledger.commit(NodeId("a", "1"), Commit(1, Totals(fetches=1)))
     ledger.leave(NodeId("a", "1"))
     with pytest.raises(GossamerError, match="was continued while it was copied"):
-        run(source, FolderTarget(FolderPlan(tmp_path / "copy", {}, False, NOW, settle_folder), source))
+        run(source, FolderTarget(FolderPlan(tmp_path / "copy", {}, False, NOW, complete_copy), source))
 
 
 def test_a_crawl_moves_between_ledgers(stopped: Crawled) -> None:  # noqa: F811

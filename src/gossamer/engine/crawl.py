@@ -41,12 +41,12 @@ from gossamer.engine.cluster.node_messages import NodeMessages
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.frontier_commands import FrontierCommands
 from gossamer.engine.results.conditional import with_stored_copy
-from gossamer.engine.results.domain_ranks import DomainRanks
 from gossamer.engine.results.results import Results
 from gossamer.engine.revisit.due_urls import DueUrls, is_due_again, visit_of
 from gossamer.engine.revisit.notices import NoticeCounts, NoticeEffects
 from gossamer.engine.revisit.revisiting import Revisits
 from gossamer.engine.rules import CrawlRules
+from gossamer.engine.shards.domain_ranks import DomainRanks
 from gossamer.engine.shards.host_directory import HostDirectory
 from gossamer.engine.shards.shard import Shards
 from gossamer.model.figures import Totals
@@ -158,7 +158,9 @@ class Crawl:
         self._tasks: dict[int, FetchTask] = {}
         self._owes_slice = False  # of links that wait: the next turn offers one
         self._seconds_before = self._cpu_seconds_before = 0.0  # of earlier runs
-        self.settle: Callable[[float], None] = lambda _: None  # finishes what a commit contains whole or not at all
+        self.finish_message: Callable[[float], None] = lambda _: (
+            None
+        )  # finishes what a commit contains whole or not at all
         self._is_begun: bool | None = None  # whether the ledger contains a crawl; None: not read yet
 
     @property
@@ -388,7 +390,7 @@ class Crawl:
         if record is None:
             return  # its shard was released meanwhile: the answer is for another owner
         self.totals.count_failed_lookup(outcome)
-        self._holding.settle(record)
+        self._holding.count_contact(record)
         self._ledger.put_host(record)
         self._owes_slice = self._has_slices
         if record.parked_until > now:

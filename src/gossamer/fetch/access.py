@@ -8,7 +8,7 @@ Invariants
   of the host that it came from. Over HTTP without TLS a secret is sent only if its rule says so.
 - a cookie goes back to the origin that set it: no other port, and nothing that TLS protected over plain HTTP.
 - an anonymous request has no secret, no cookie and no client certificate, and its answer sets no cookie.
-- no record of a request has a secret: `settle` masks them before anybody else sees the exchange.
+- no record of a request has a secret: `masked` removes them before anybody else sees the exchange.
 - proxies of the environment are for the public web: a host with a private address is contacted directly.
 """
 
@@ -112,7 +112,7 @@ class Access:
         more = self._headers + ((("Cookie", cookies),) if cookies else ())
         return replace(request, headers=request.headers + more) if more else request
 
-    def settle(self, exchange: Exchange) -> Exchange:
+    def masked(self, exchange: Exchange) -> Exchange:
         """Return the record of a request without secrets, and store the cookies that its answer sets."""
         proxy = self.route.proxy
         if proxy is not None and exchange.status == 407:

@@ -295,7 +295,7 @@ class Fetcher:
                     pieces, transfer.chunks = transfer.chunks, pieces
                 exchange = exchange_of(transfer, outcome, error)
                 if access is not None:
-                    exchange = access.settle(exchange)
+                    exchange = access.masked(exchange)
                 if (pieces or exchange.body) and "content-encoding" in exchange.named:
                     codings = ",".join(exchange.all_values("content-encoding"))
                     if not pieces and not is_slow(exchange.body, codings):

@@ -42,7 +42,7 @@ from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.regions import regions_of
 
 _MISSING_SHOWN = 3
-Settle = Callable[[Settings, CrawlFolder, Iterator[tuple[int, bytes]], CrawlRecord], None]
+Complete = Callable[[Settings, CrawlFolder, Iterator[tuple[int, bytes]], CrawlRecord], None]
 
 
 class _Mark(Struct, frozen=True):
@@ -59,7 +59,7 @@ class FolderPlan(Struct, frozen=True):
     given: Mapping[str, Path]  # folders of nodes that the operator named
     allows_missing: bool
     now: float
-    settle: Settle  # has the engine accept messages and requests, and completes state and report
+    complete: Complete  # has the engine accept messages and requests, and completes state and report
 
 
 class FolderTarget:
@@ -255,7 +255,7 @@ class FolderTarget:
         self._folder.write_settings(to_toml(settings))
         write_opt_outs(self._folder, sorted({name for names in record.blocked.values() for name in names}))
         messages = self._source.shared.messages(range(SHARD_COUNT))
-        self._plan.settle(settings, self._folder, messages, record)
+        self._plan.complete(settings, self._folder, messages, record)
         failpoints.reach("before_end")
         self._folder.migration.unlink()
 

@@ -43,7 +43,7 @@ class Claims:
         me = f"{node.incarnation} {node.name}"
         for attempt in range(TRIES):
             version, claims = self._read(budget)
-            self._settle(claims, budget, me)
+            self._count_dead(claims, budget, me)
             spoken_for = claims.used + sum(some for other, some in claims.live.items() if other != me)
             claimed = max(min(amount, limit - spoken_for), used)
             claims.live[me] = claimed
@@ -59,7 +59,7 @@ class Claims:
         found = self._database.read_last(text, self._database.name, budget)
         return (found[0][0], _claims(found[0][1])) if found else (0, _Claims())
 
-    def _settle(self, claims: _Claims, budget: str, me: str) -> None:
+    def _count_dead(self, claims: _Claims, budget: str, me: str) -> None:
         """Add up what nodes have used that are not alive any more; the rest of their claims is free."""
         copies = self._leases.copies()
         now = self._leases.about_now()

@@ -88,15 +88,15 @@ def _open_source(text: str, stack: ExitStack) -> FolderSource | LedgerSource:
 
 
 def _open_target(arguments: argparse.Namespace, source: FolderSource | LedgerSource, stack: ExitStack) -> CrawlTarget:
+    from gossamer.control.copied_folder import complete_copy
     from gossamer.control.record import warn_once
-    from gossamer.control.settle import settle_folder
 
     if is_ledger_url(arguments.target):
         shared = stack.enter_context(closing(open_shared(arguments.target, warn_once)))
         return LedgerTarget(shared, source, shown_url(arguments.target))
     assert isinstance(source, LedgerSource)
     plan = FolderPlan(
-        Path(arguments.target), folders_given(arguments), arguments.allow_missing, time.time(), settle_folder
+        Path(arguments.target), folders_given(arguments), arguments.allow_missing, time.time(), complete_copy
     )
     return FolderTarget(plan, source)
 

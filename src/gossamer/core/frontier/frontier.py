@@ -397,7 +397,7 @@ class Frontier:
 
         With `beyond_limits` only what does not count against the limit on pages: requisites, and known URLs.
         """
-        for host in self._bench.due(now):
+        for host in self._bench.end_waits(now):
             self._reschedule(host, now)
         outstanding = self._outstanding
         limits = self._limits

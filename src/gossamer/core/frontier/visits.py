@@ -55,7 +55,7 @@ class Visits:
         host = self._table.hosts.get(name)
         return 0 if host is None else len(host.visits) + host.in_flight
 
-    def settle(self, name: str) -> None:
+    def forget_if_none(self, name: str) -> None:
         """Forget a host if it has no known URLs left."""
         host = self.hosts.get(name)
         if host is not None and not host.visits:

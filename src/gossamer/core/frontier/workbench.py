@@ -275,7 +275,7 @@ class Workbench:
         priority, seq = host.head[0][:2]
         return self._ordering.standing(host.domain.pages, priority + demotion, seq)
 
-    def due(self, now: float) -> list[HostSlot]:
+    def end_waits(self, now: float) -> list[HostSlot]:
         """Return the hosts whose wait is over; the caller reschedules each."""
         over = [host for host in self.gates.open_due(now) if host.state is _BLOCKED]
         while self._due and (self._due[0][0] <= now or self._is_stale(self._due[0])):

@@ -26,7 +26,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gossamer.core.frontier.frontier import Frontier
-from gossamer.core.frontier.queue_tails import QueueTails
 from gossamer.core.ledger.catalog import record_of
 from gossamer.core.ledger.tables import LINK_META
 from gossamer.core.links.intake import Intake, LinkContext, Refused, Screened
@@ -37,6 +36,7 @@ from gossamer.core.url.identity import current, host_id, shard_of
 from gossamer.engine.admission.domain_rooms import DomainRooms
 from gossamer.engine.admission.holding import Holding
 from gossamer.engine.admission.introduced_links import IntroducedLinks
+from gossamer.engine.admission.queue_tails import QueueTails
 from gossamer.engine.admission.submitters import add_submitter
 from gossamer.engine.cluster.link_messages import LinkMessage, NodeMessage, context_of, link_of, message_of
 from gossamer.engine.event_emitter import EventEmitter
@@ -174,7 +174,7 @@ class Admission:
         strangers = [url for url in screened.candidates if not self._frontier.has_host(url.host)]
         if strangers:
             dropped_before = self._state.totals.held_dropped
-            screened.candidates = self._sort_strangers(strangers, screened.candidates, context, now, lastmods)
+            screened.candidates = self._without_held_back(strangers, screened.candidates, context, now, lastmods)
             screened.is_final &= self._state.totals.held_dropped == dropped_before
         new = self._admit(screened.candidates, now) if screened.candidates else []
         if self._intake.metas:
@@ -291,7 +291,7 @@ class Admission:
         priority = url.priority - BEFORE_PAGES if self._rules.reads_sitemaps_first else url.priority
         return replace(url, priority=priority, lastmod=lastmods.get(url.id, ""))
 
-    def _sort_strangers(
+    def _without_held_back(
         self,
         strangers: list[QueuedUrl],
         candidates: list[QueuedUrl],

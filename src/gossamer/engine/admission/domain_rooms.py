@@ -62,7 +62,7 @@ class DomainRooms:
         """Return whether links to a host that waits may be offered now."""
         return self._ledger.host(host) is not None or self.room(registrable_domain(host), is_own=True) > 0
 
-    def settle(self, host: HostRecord) -> list[str]:
+    def count_contact(self, host: HostRecord) -> list[str]:
         """Count a host that has failed, or has answered after all; return hosts that may get its place."""
         is_unreached = host.errors > 0 and not has_answered(host)
         if is_unreached == host.is_unreached:

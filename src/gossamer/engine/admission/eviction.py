@@ -1,6 +1,6 @@
 """At most `--max-queued` URLs are queued: beyond that the last ones of all queues become dead letters.
 
-Last is what has the lowest priority, then what was found last; `core/frontier/queue_tails` finds it. Some more than
+Last is what has the lowest priority, then what was found last; `engine/admission/queue_tails` finds it. Some more than
 needed are evicted, so that it is rare, and at most `MAX_READS` queues are read at a time: the rest is done with the
 next page. What is in flight stays. Requisites do not count: their pages are fetched.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gossamer.core.frontier.frontier import Frontier
-from gossamer.core.frontier.queue_tails import QueueTails
 from gossamer.core.url.identity import host_id
 from gossamer.engine.admission.first_pass import FirstPassProgress
+from gossamer.engine.admission.queue_tails import QueueTails
 from gossamer.engine.admission.removal import Removal
 from gossamer.engine.event_emitter import EventEmitter
 from gossamer.engine.results.evidence import Evidence

@@ -228,9 +228,9 @@ class Holding(ShardMemory):
             self._due_names.add((host, rule))
             self.due.append(_Release(host, rule))
 
-    def settle(self, record: HostRecord) -> None:
+    def count_contact(self, record: HostRecord) -> None:
         """Count a host for its domain after a request to it; if it gives its place back, others are offered."""
-        for host in self.rooms.settle(record):
+        for host in self.rooms.count_contact(record):
             self.release(host, _HOSTS_PER_DOMAIN)
 
     def release_first_pass(self) -> None:

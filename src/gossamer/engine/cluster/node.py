@@ -112,7 +112,7 @@ class ClusterNode:
         self._read_ids: dict[int, list[bytes]] = {}  # offered, and not in a commit that the engine has
         self._read_robots = crawl.frontier.robots_cache.reader().read_on
         self.part_links = PART_LINKS  # offered before the event loop continues with other work
-        crawl.settle = self.finish_message
+        crawl.finish_message = self.finish_message
         self._in_hand: deque[Received] = deque()  # read from inboxes, and not offered in full
         self._sealed_read: dict[int, int] = {}  # of these, how many are in the commit in progress
         self._claims = 0  # how often the claim to the budget changed

@@ -46,7 +46,7 @@ class NodeMessages:
     def receive(self, message: NodeMessage, now: float) -> None:
         """Offer the links of a message, and exchange robots.txt files."""
         if self._admission.rehoming is not None:
-            self._admission.rehoming.settle(message)
+            self._admission.rehoming.store_homes(message)
         if message.ranks:  # before the links, whose hosts may be new
             self._learn_ranks(message.ranks, now)
         for link in message.links:

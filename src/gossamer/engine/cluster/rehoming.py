@@ -97,7 +97,7 @@ class Rehoming:
         home = self._ledger.record(HOMES, key)
         return home is not None and home.label != self._regions.label_of_shard(shard_of(key))
 
-    def settle(self, message: NodeMessage) -> None:
+    def store_homes(self, message: NodeMessage) -> None:
         """Store which domains in a message belong here."""
         for domain, label in message.homes.items():
             self._regions.learn_home(domain, label)

@@ -92,7 +92,7 @@ class RequisiteQueue:
     def follow_page(self, url: QueuedUrl, result: Result, now: float) -> None:
         """Queue what a page needs; what waits to be fetched as a requisite and is this page is done with it."""
         if result.archived is not None:
-            self._settle(url, result, now)
+            self._finish_queued(url, result, now)
         self._follow(url, result, self._limit, now)
 
     def _follow(self, url: QueuedUrl, result: Result, room: int, now: float) -> int:
@@ -177,7 +177,7 @@ class RequisiteQueue:
         row = self._ledger.look_up(requisite_id(url.id))
         return row is not None and row.archived is not None
 
-    def _settle(self, url: QueuedUrl, result: Result, now: float) -> None:
+    def _finish_queued(self, url: QueuedUrl, result: Result, now: float) -> None:
         """Finish a requisite that was fetched as a page before its turn came."""
         key = requisite_id(url.id)
         row = self._ledger.look_up(key)

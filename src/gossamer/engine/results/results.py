@@ -128,7 +128,7 @@ class Results:
             self.evidence.record_size(effects.hosts[0], result)
         host = effects.hosts[0]
         if host.is_unreached or (host.errors and not host.has_answered):
-            self._holding.settle(host)
+            self._holding.count_contact(host)
         for record in effects.hosts:
             ledger.put_host(record)
         if effects.domain_pages or effects.is_lost_page:

@@ -213,7 +213,7 @@ class DueUrls:
             self._loaded[url.host] = left
             return
         self._loaded.pop(url.host, None)
-        self._visits.settle(url.host)
+        self._visits.forget_if_none(url.host)
         if self._frontier.has_host(url.host) and not self.is_full:
             self._look_at(url.host, now, is_drained=True)
         else:

@@ -14,7 +14,7 @@ from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.robots.answers import is_ban, stored_state
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.identity import domain_id, host_id, shard_of
-from gossamer.engine.results.domain_ranks import DomainRanks
+from gossamer.engine.shards.domain_ranks import DomainRanks
 from gossamer.model.records import DomainRecord, FetchKind, HostId, HostRecord, Outcome, QueuedUrl
 from gossamer.model.state import DomainRank
 

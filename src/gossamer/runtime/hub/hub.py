@@ -426,7 +426,7 @@ class Hub:
     def _save_state(self) -> None:
         """Update the totals before a commit."""
         now = self._now()
-        self._crawl.settle(now)
+        self._crawl.finish_message(now)
         file, end = self._targets.events.mark()
         self._crawl.state.event_ends[file] = end
         self._crawl.save_state(self._run.active_s(now), vitals.cpu_seconds(), now)

@@ -253,7 +253,7 @@ class VirtualNode:
         if self._is_committing or not self._node.has_news():
             return
         self._is_committing = True
-        self._crawl.settle(self._sim.now)
+        self._crawl.finish_message(self._sim.now)
         self._crawl.save_state(0.0, 0.0, self._sim.now)
         sealed: SealedChanges = self._ledger.seal()
         commit = self._node.seal(sealed)

@@ -272,7 +272,7 @@ def _move_nothing(_self: Rehoming, key: HostId, host: HostRecord) -> None:
     """Leave URLs behind in the first shard of a domain that belongs elsewhere."""
 
 
-def _settle_nothing(_self: Rehoming, _message: NodeMessage) -> None:
+def _store_nothing(_self: Rehoming, _message: NodeMessage) -> None:
     """Forget which domains belong here."""
 
 
@@ -301,5 +301,5 @@ PLANTED: dict[str, tuple[object, str, Callable[..., object] | float]] = {
     "a lease is counted longer than it is": (node, "LEASE_MARGIN", 3.0),
     "a node fetches for a label that it does not have": (node, "barred_from", _is_never_barred),
     "URLs of a domain that moves are left behind": (Rehoming, "_move_queue", _move_nothing),
-    "the home of a domain is not stored where it moves to": (Rehoming, "settle", _settle_nothing),
+    "the home of a domain is not stored where it moves to": (Rehoming, "store_homes", _store_nothing),
 }  # fmt: skip

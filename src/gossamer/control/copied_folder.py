@@ -19,7 +19,7 @@ from gossamer.report.build import write_report
 from gossamer.settings.model import Settings
 
 
-def settle_folder(
+def complete_copy(
     settings: Settings, folder: CrawlFolder, messages: Iterator[tuple[int, bytes]], record: CrawlRecord
 ) -> None:
     """Have the engine accept the messages; then complete state and report."""
