@@ -95,6 +95,47 @@ def test_what_waits_for_its_retry_is_in_the_forecast_and_named() -> None:
     assert gauges.forecast.seconds == pytest.approx(driver.now - at, rel=0.25)
 
 
+def test_back_off_that_ends_with_the_next_success_is_not_taken_for_the_pace_of_the_rest() -> None:
+    scenario = sites([300], [0])
+    begun = scenario.started_at
+    scenario.web.hosts["h0.test"].status = lambda _url, now: 500 if 60 < now - begun < 130 else 200
+    crawl, driver = scenario.prepare()
+    driver.run(until=begun + 125.0)
+    record = crawl.frontier.view.hosts()[0].record
+    assert record.backoff > 2
+    found, at = forecast(crawl, driver, ForecastLimits()), driver.now
+    assert driver.run() == "exhausted"
+    assert found.seconds == pytest.approx(driver.now - at, rel=0.25)
+
+
+def test_a_host_that_says_retry_after_counts_if_others_take_as_long() -> None:
+    scenario = sites([1000, 300], [0, 0])
+    begun = scenario.started_at
+    refusals = iter([429])
+    host = scenario.web.hosts["h1.test"]
+    host.retry_after_s = 900.0
+    host.status = lambda _url, now: next(refusals, 200) if now - begun > 30 else 200
+    crawl, driver = scenario.prepare()
+    driver.run(until=begun + 100.0)
+    found, at = forecast(crawl, driver, ForecastLimits()), driver.now
+    assert "not counted" not in found.text
+    assert driver.run() == "exhausted"
+    assert found.seconds == pytest.approx(driver.now - at, rel=0.25)
+
+
+def test_a_host_that_does_not_answer_any_more_is_not_counted() -> None:
+    scenario = sites([2000, 300], [0, 0])
+    begun = scenario.started_at
+    scenario.web.hosts["h1.test"].status = lambda _url, now: 500 if now - begun > 30 else 200
+    crawl, driver = scenario.prepare()
+    driver.run(until=begun + 1500.0)
+    found = forecast(crawl, driver, ForecastLimits())
+    assert "URLs of parked hosts are not counted" in found.text
+    at = driver.now
+    assert driver.run() == "parked"
+    assert found.seconds == pytest.approx(driver.now - at, rel=0.25)
+
+
 def test_the_share_of_errors_is_in_the_forecast() -> None:
     scenario = sites([400], [0])
     scenario.web.hosts["h0.test"].status = lambda url, _now: 500 if url.endswith("7") else 200

@@ -63,7 +63,7 @@ def test_what_else_binds_a_crawl_makes_it_longer() -> None:
 
 
 def test_what_is_not_counted_is_told() -> None:
-    forecaster = of(("a.test", 10, 1.0, 0.0), ("b.test", 70, 1.0, 301.0))
+    forecaster = of(("a.test", 10, 1.0, 0.0), ("b.test", 70, 1.0, 310.0))
     found = forecaster.forecast(ForecastLimits())
     assert found.seconds == pytest.approx(9.0)
     assert found.text.endswith("; 70 URLs of parked hosts are not counted")
@@ -71,6 +71,14 @@ def test_what_is_not_counted_is_told() -> None:
     assert forecaster.forecast(ForecastLimits()).text.endswith(
         "5,000 URLs of hosts that are not in memory are not counted"
     )
+
+
+def test_a_host_that_is_parked_for_long_counts_if_the_crawl_lasts_until_then_anyway() -> None:
+    parked = ("b.test", 70, 1.0, 900.0)
+    assert of(("a.test", 601, 1.0, 0.0), parked).forecast(ForecastLimits()).seconds == pytest.approx(969.0)
+    assert of(("a.test", 599, 1.0, 0.0), parked).forecast(ForecastLimits()).seconds == pytest.approx(598.0)
+    chain = of(("a.test", 601, 1.0, 0.0), ("c.test", 10, 1.0, 1260.0), parked).forecast(ForecastLimits())
+    assert chain.seconds == pytest.approx(1269.0), "it waits for one, and then for the other"
 
 
 def test_time_passes_between_two_forecasts() -> None:

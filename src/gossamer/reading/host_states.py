@@ -45,6 +45,7 @@ class HostTally:
     def __init__(self, now: float, max_wait_s: float, outlook: Outlook | None = None) -> None:
         self._now = now
         self._horizon = now + max_wait_s
+        self._max_wait_s = max_wait_s
         self.states = dict.fromkeys(STATES, 0)
         self.next_at = float("inf")
         self.urls_queued = 0
@@ -75,7 +76,10 @@ class HostTally:
             next_at = max(self._now, host.next_at, host.parked_until)
             self.next_at = min(self.next_at, next_at)
             wait_s = next_at - self._now
-            self.ahead.add(host.name, left.urls, left.delay_s, wait_s, more_requests=left.more_requests)
+            if wait_s > self._max_wait_s and (host.failures_in_a_row or host.robots_tries):
+                self.ahead.add_parked(left.urls)
+            else:
+                self.ahead.add(host.name, left.urls, left.delay_s, wait_s, more_requests=left.more_requests)
 
     def forecast(self) -> Forecast:
         """Return how long what is queued takes."""

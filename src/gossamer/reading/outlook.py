@@ -67,7 +67,8 @@ class Outlook:
         # The delay is that of the last request: a pace that was made slower since counts, too.
         pace = self._pace
         by_latency_s = host.latency_s / max(1, pace.connections(host.name))
-        interval_s = max(host.delay_s, pace.floor_s(host.name, None), by_latency_s)
+        usual_s = host.delay_s / (1 << host.backoff)  # each success takes back one step of back-off
+        interval_s = max(usual_s, pace.floor_s(host.name, None), by_latency_s)
         return queue_time(host, self._now, interval_s, self.limits, urls)
 
 

@@ -78,6 +78,7 @@ class Forecaster:
         self._end = [0.0] * _CLASSES  # sum of e / i, by the class of the end e; like the next
         self._ended_speed = [0.0] * _CLASSES
         self._longest: list[tuple[float, str, int, float]] = []  # a heap: seconds, name, URLs, interval
+        self._resting: list[tuple[float, str, int, float, float]] = []  # wait, name, URLs, interval, more requests
         self.urls = 0
         self.requests = 0.0  # for these
         self.retried_urls = 0  # of these, that wait to be tried again
@@ -95,9 +96,27 @@ class Forecaster:
         It takes `more_requests` than one for each URL, and at least until `last_s`.
         """
         if wait_s > self._max_wait_s:
-            self.parked_urls += urls
-            self.parked_hosts += 1
+            self._resting.append((wait_s, name, urls, interval_s, more_requests))
             return
+        self._add(name, urls, interval_s, wait_s, more_requests=more_requests, last_s=last_s)
+
+    def add_parked(self, urls: int) -> None:
+        """Add a host that may never answer again: its URLs are not in the forecast."""
+        self.parked_urls += urls
+        self.parked_hosts += 1
+
+    def settle(self) -> None:
+        """Count hosts that wait for longer than the crawl would for them alone, if it lasts until then anyway."""
+        for wait_s, name, urls, interval_s, more_requests in sorted(self._resting):
+            if wait_s <= max((each[0] for each in self._longest), default=0.0) + self._max_wait_s:
+                self._add(name, urls, interval_s, wait_s, more_requests=more_requests, last_s=0.0)
+            else:
+                self.add_parked(urls)
+        self._resting = []
+
+    def _add(
+        self, name: str, urls: int, interval_s: float, wait_s: float, *, more_requests: float, last_s: float
+    ) -> None:
         interval_s = min(max(interval_s, _MIN_INTERVAL_S), _MAX_S)
         wait_s = min(wait_s, _MAX_S)
         self.urls += urls
@@ -125,6 +144,7 @@ class Forecaster:
 
     def seconds_for(self, requests: float) -> float | None:
         """Return when this many requests are made; None if fewer are queued."""
+        self.settle()
         if requests > self.requests:
             return None
         before_s = made_before = 0.0
@@ -138,6 +158,7 @@ class Forecaster:
 
     def forecast(self, limits: ForecastLimits, age_s: float = 0.0) -> Forecast:
         """Return the forecast, some time after the hosts and the limits were read."""
+        self.settle()
         hosts = sorted(self._longest, reverse=True)
         slow = hosts[: _slow_count([each[0] for each in hosts])]
         rest = hosts[len(slow) :]

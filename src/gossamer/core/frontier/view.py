@@ -9,6 +9,7 @@ from msgspec import Struct
 from gossamer.core.frontier.host_table import HostTable
 from gossamer.core.frontier.workbench import HostSlot, HostState
 from gossamer.core.links.requisite import queued_pages
+from gossamer.core.politeness.pace import park_after, usual_delay_s
 from gossamer.core.robots.requests import first_wait_s, is_banned
 from gossamer.model.records import HostRecord
 
@@ -33,6 +34,8 @@ class HostAhead(Struct, gc=False):
     more_requests: int = 0  # than one for each URL
     retries: int = 0  # URLs that wait to be tried again
     last_s: float = 0.0  # until the last attempt at these, if each of them fails
+    park_s: float = 0.0  # for which it is parked if it fails once more
+    is_failing: bool = False  # there was no answer to the last request: it may never come back
 
 
 class FrontierView:
@@ -60,8 +63,13 @@ class FrontierView:
         record = host.record
         if record.is_blocked or record.is_dead or not record.queued:
             return HostAhead()
-        ahead = HostAhead(record.queued, interval_s=max(host.delay_s(), record.latency_s / host.connections))
-        ahead.wait_s = max(0.0, record.next_at - now, record.parked_until - now)
+        delay_s = host.delay_s()
+        usual_s = usual_delay_s(record, host.floor_s) if record.backoff else delay_s
+        ahead = HostAhead(record.queued, interval_s=max(usual_s, record.latency_s / host.connections))
+        # Each success halves the delay: all that remains of back-off takes about as long as the present one.
+        ahead.wait_s = max(0.0, record.next_at - now, record.parked_until - now) + max(0.0, delay_s - ahead.interval_s)
+        ahead.park_s = park_after(record.failures_in_a_row + 1) if record.failures_in_a_row else 0.0
+        ahead.is_failing = bool(record.robots_tries or record.failures_in_a_row)
         if not host.origins:
             ahead.more_requests = 1  # robots.txt
         if host.deferred:
@@ -69,14 +77,19 @@ class FrontierView:
         return ahead
 
     def _add_retries(self, host: HostSlot, ahead: HostAhead, now: float) -> None:
-        """Add what follows from URLs that wait to be tried again: most that failed once fail at every attempt."""
+        """Add what follows from URLs that wait to be tried again.
+
+        Most that failed once fail at every attempt; but if a host failed as a whole, it was not the URLs' fault.
+        """
         limits = self._table.limits
         first_s = first_wait_s(host, limits)
+        is_down = park_after(host.record.failures_in_a_row) > 0
         for at, _, _, url in host.deferred:
             if url.attempt and not is_banned(host, url.url, now):
                 ahead.retries += 1
-                ahead.more_requests += max(0, limits.retries - url.attempt)
-                further_s = sum(first_s * 4.0**failures for failures in range(url.attempt, min(limits.retries, 10)))
+                further = 0 if is_down else max(0, limits.retries - url.attempt)
+                ahead.more_requests += further
+                further_s = sum(first_s * 4.0 ** (url.attempt + number) for number in range(min(further, 10)))
                 ahead.last_s = max(ahead.last_s, at - now + further_s)
         if not host.head and host.horizon is None and not host.in_flight:
             ahead.wait_s = max(ahead.wait_s, host.deferred[0][0] - now)

@@ -108,6 +108,19 @@ def delay_in_force_s(record: HostRecord, floor_s: float) -> float:
     return max(floor_s, min(MAX_DELAY_S, min_s * float(1 << (record.backoff + record.slow_steps))))
 
 
+def usual_delay_s(record: HostRecord, floor_s: float) -> float:
+    """Return the host's delay once back-off is over: each success takes back one step of it."""
+    return max(floor_s, min(MAX_DELAY_S, floor_s * float(1 << record.slow_steps)))
+
+
+def park_after(failures_in_a_row: int) -> float:
+    """Return for how long a host is parked after so many failures in a row; 0: it is not."""
+    if failures_in_a_row < FAILURES_BEFORE_PARKING:
+        return 0.0
+    doublings = min(10, failures_in_a_row - FAILURES_BEFORE_PARKING)  # beyond MAX_PARK_S
+    return min(MAX_PARK_S, FIRST_PARK_S * float(1 << doublings))
+
+
 def record_latency(record: HostRecord, latency_s: float) -> None:
     """Adapt the pace to how long answers take: one step at a time, a few answers per step."""
     smooth_s = latency_s if not record.latency_s else 0.8 * record.latency_s + 0.2 * latency_s
@@ -167,7 +180,6 @@ def _record_failure(record: HostRecord, result: Result, now: float) -> None:
     record.failures_in_a_row += 1
     if record.failures_in_a_row >= FAILURES_BEFORE_BACKOFF:
         _double(record, result, now)
-    if record.failures_in_a_row >= FAILURES_BEFORE_PARKING:
-        doublings = min(10, record.failures_in_a_row - FAILURES_BEFORE_PARKING)  # beyond MAX_PARK_S
-        record.parked_until = max(record.parked_until, now + min(MAX_PARK_S, FIRST_PARK_S * 2**doublings))
+    if park_s := park_after(record.failures_in_a_row):
+        record.parked_until = max(record.parked_until, now + park_s)
         record.park_reason = f"{record.failures_in_a_row} failures in a row, last {result.outcome}"

@@ -59,6 +59,7 @@ class _Pass:
         self._view = frontier.view
         self._limits = limits
         self._forecaster = Forecaster(max_wait_s)
+        self._max_wait_s = max_wait_s
         self._gates = GateLoads(frontier.limits)
         self._has_budgets = frontier.limits.has_budgets
         self._left: dict[str, int] = {}  # pages that the budgets of domains allow, besides those of hosts before
@@ -84,6 +85,10 @@ class _Pass:
             self._forecaster.retried_urls += ahead.retries
             if self.next_retry is None or first[0] < self.next_retry.at:
                 self.next_retry = NextRetry(first[1], first[0])
+        # It was parked for longer than the crawl waits, or will be if it fails once more: it may never come back.
+        if ahead.is_failing and max(ahead.wait_s, ahead.park_s) > self._max_wait_s:
+            self._forecaster.add_parked(urls)
+            return
         untried = max(0, urls - ahead.retries)
         more = ahead.more_requests + untried * (self._limits.requests_per_url - 1.0)
         self._forecaster.add(host.name, urls, ahead.interval_s, ahead.wait_s, more_requests=more, last_s=ahead.last_s)
@@ -106,6 +111,7 @@ class _Pass:
     def end(self) -> Forecaster:
         """Return the forecaster, with what concerns no single host."""
         forecaster = self._forecaster
+        forecaster.settle()
         forecaster.min_s = self._gates.min_s()
         forecaster.unknown_urls = max(0, self._frontier.counts.queued - self._seen)
         return forecaster
