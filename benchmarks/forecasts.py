@@ -166,7 +166,7 @@ def week_hosts(count: int, days: float, seed: int) -> list[WeekHost]:
                 kind=kind,
                 pages=10**9 if kind == "endless" and not is_long else max(3, pages),
                 delay_s=delay_s,
-                fanout=draw.choice((20, 40, 80)),
+                fanout=2 if kind == "endless" else draw.choice((20, 40, 80)),
                 latency_s=draw.uniform(4.0, 12.0) if kind == "slow" else draw.uniform(0.05, 0.8),
                 away_from=away_from,
                 away_until=away_until,
@@ -234,7 +234,7 @@ def run(hosts: int, days: float, seed: int, every_s: float = HOUR_S) -> Course:
     plans = week_hosts(hosts, days, seed)
     web = WeekWeb(plans)
     seeds = [f"http://{host.name}/" for host in plans]
-    limits = FrontierLimits(max_pages_per_host=max(100, int(days * DAY_S / 100)))
+    limits = FrontierLimits(max_pages_per_host=max(100, int(days * DAY_S / 110)))
     scenario = Scenario(ImaginedSites(), seeds, limits, delay_s=1.0)
     crawl, _ = scenario.prepare()
     driver = VirtualDriver(crawl, web, START)
