@@ -371,6 +371,7 @@ class RevisitFigures(Struct, frozen=True, kw_only=True):
     # The share of the copies that is to be expected to be what the servers have; None: no page was visited again yet.
     freshness: float | None
     classes: dict[str, int] = {}
+    held_domains: int = 0  # that have had their share of visits, see `core/revisit/domain_shares`
 
 
 class Figures(Struct, frozen=True, kw_only=True):

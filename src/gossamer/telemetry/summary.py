@@ -192,8 +192,8 @@ class Summary(Struct, kw_only=True):
         return f", under a ceiling of {size(self.memory_ceiling_bytes)}" if self.memory_ceiling_bytes else ""
 
 
-def visits_text(visits: VisitCounts, freshness: float | None) -> str:
-    """Return for people the results of visits to known URLs, and how fresh the copies are."""
+def visits_text(visits: VisitCounts, freshness: float | None, held_domains: int = 0) -> str:
+    """Return for people the results of visits to known URLs, how fresh the copies are, and whether visits are held."""
     found = (
         f"{count(visits.changed)} changed, {count(visits.same)} the same ({count(visits.not_modified)} by 304), "
         f"{count(visits.gone)} gone, {count(visits.failed)} without an answer"
@@ -201,7 +201,8 @@ def visits_text(visits: VisitCounts, freshness: float | None) -> str:
     if not visits.all:
         return "no known URL was visited again yet: how many copies are fresh is not known"
     fresh = "" if freshness is None else f"; about {percent(freshness)} of the copies are fresh"
-    return f"{plural(visits.all, 'visit')} of known URLs: {found}{fresh}"
+    held = f"; {plural(held_domains, 'domain')} held back, with more than a share of the visits" if held_domains else ""
+    return f"{plural(visits.all, 'visit')} of known URLs: {found}{fresh}{held}"
 
 
 def requisites_text(counts: RequisiteCounts) -> str:

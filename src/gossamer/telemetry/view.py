@@ -114,6 +114,7 @@ def _visits(figures: Figures, revisits: RevisitFigures) -> list[str]:
         *([f"{percent(revisits.freshness)} fresh"] if revisits.freshness is not None else []),
         f"{count(totals.visits_gone)} gone",
         f"{count(revisits.per_day)} per day allowed",
+        *([f"{plural(revisits.held_domains, 'domain')} held back"] if revisits.held_domains else []),
     ]
 
 

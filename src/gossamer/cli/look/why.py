@@ -12,6 +12,7 @@ import msgspec
 
 from gossamer.backends.registry import object_store_in
 from gossamer.cli.opening import add_crawl, open_view, warn_of_elsewhere
+from gossamer.core.ledger.tables import HOST_VISITS
 from gossamer.core.links.intake import URL_CHARS
 from gossamer.model.records import ArchiveSpan, UrlRecord, UrlState
 from gossamer.reading.archive_access import archive_files
@@ -189,6 +190,8 @@ def _visits(history: VisitHistory) -> Lines:
         return
     missing = f"; not there {plural(history.misses, 'time')} in a row" if history.misses else ""
     yield "next visit", f"{moment(history.due_at)} UTC, interval {duration(history.interval_s)}{missing}"
+    if history.held_until:
+        yield "waits for", f"its turn at {moment(history.held_until)} UTC: its domain has had its share of all visits"
 
 
 def _stored(life: Life, row: UrlRecord, crawl: CrawlView) -> Lines:
@@ -210,7 +213,8 @@ def _stored(life: Life, row: UrlRecord, crawl: CrawlView) -> Lines:
     if row.visits > 1:
         yield "visits", count(row.visits)
     if row.revisit is not None:
-        yield from _visits(visit_history(row.revisit))
+        host = crawl.ledger.record(HOST_VISITS, crawl.ledger.host_id(life.host))
+        yield from _visits(visit_history(row.revisit, host))
     if row.archived is not None:
         yield "archived", _archived(row.archived, crawl)
 

@@ -84,7 +84,8 @@ def render(status: CrawlStatus) -> str:
     rows += _outlook(status)
     if status.visits.all or status.revisits is not None:
         freshness = status.revisits.freshness if status.revisits is not None else None
-        rows.insert(2, ("again", visits_text(status.visits, freshness)))
+        held_domains = status.revisits.held_domains if status.revisits is not None else 0
+        rows.insert(2, ("again", visits_text(status.visits, freshness, held_domains)))
     if status.requisites is not None:
         rows.insert(2, ("needed", requisites_text(status.requisites)))
     if cuts := cuts_text(status.cuts):

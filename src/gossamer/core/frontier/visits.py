@@ -16,7 +16,7 @@ from gossamer.core.frontier.counts import Counts
 from gossamer.core.frontier.effects import Postponed
 from gossamer.core.frontier.host_table import HostTable
 from gossamer.core.frontier.limits import FrontierLimits
-from gossamer.core.frontier.workbench import HostSlot, HostState
+from gossamer.core.frontier.workbench import DomainSlot, HostSlot, HostState
 from gossamer.core.revisit.shares import FetchShares
 from gossamer.model.records import QueuedUrl, UrlId
 
@@ -49,6 +49,10 @@ class Visits:
         if host.state is not _BUSY and host.state is not _BLOCKED:
             self._table.reschedule(host, now)
         return len(new)
+
+    def domain_of(self, name: str) -> DomainSlot:
+        """Return the domain of a host in memory."""
+        return self._table.hosts[name].domain
 
     def unfinished(self, name: str) -> int:
         """Return how many known URLs of a host wait for its turn, with what is in flight there."""

@@ -6,7 +6,7 @@
 | 4 | when it was visited last, seconds of the epoch, until 2106 |
 | 4 | the interval it waits, in seconds |
 | 1 | its streak: changes in a row, or visits without one |
-| 1 | class, whether that is set by the operator, whether it was visited twice, whether it is a seed |
+| 1 | class, whether the operator has set that, whether it was visited twice, is a seed, counts apart |
 | 1 | changes that brought links, misses in a row |
 | 1 | not used yet |
 
@@ -86,9 +86,10 @@ class PageState(Struct, frozen=True, gc=False):
     is_seed: bool = False
     links: int = 0
     misses: int = 0
+    is_apart: bool = False  # its domain is held, see `domain_shares`: it is in a census of its own
 
     def packed(self) -> bytes:
-        bits = self.page_class | self.is_class_set << 2 | self.is_learned << 3 | self.is_seed << 4
+        bits = self.page_class | self.is_class_set << 2 | self.is_learned << 3 | self.is_seed << 4 | self.is_apart << 5
         return _LAYOUT.pack(
             _code(self.rate.shape, _SHAPE_LOGS),
             _code(self.rate.days, _DAYS_LOGS),
@@ -113,6 +114,7 @@ def unpacked(stored: bytes) -> PageState:
         is_seed=bool(bits & 16),
         links=counts >> 4,
         misses=counts & 15,
+        is_apart=bool(bits & 32),
     )
 
 

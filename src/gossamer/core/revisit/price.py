@@ -82,6 +82,20 @@ class Census:
     def fetches_per_day(self, price: float, rules: Mapping[PageClass, ClassRule] = RULES) -> float:
         return sum(count / rules[cell[0]].interval(_middle(cell), price) for cell, count in self._counts.items())
 
+    def chance_of_change(self, price: float, rules: Mapping[PageClass, ClassRule] = RULES) -> float:
+        """Return how probable a change was at a visit that finds one, on average.
+
+        It is low if pages are visited much more often than they change. Pages that hardly ever change count for little.
+        """
+        changes = squares = 0.0
+        for cell, count in self._counts.items():
+            rate = _middle(cell)
+            interval = rules[cell[0]].interval(rate, price)
+            chance = 1 - rate.same_after(interval)
+            changes += count * chance / interval
+            squares += count * chance * chance / interval
+        return squares / changes if changes else 0.0
+
     def freshness(self, price: float, rules: Mapping[PageClass, ClassRule] = RULES) -> dict[PageClass, float]:
         fresh: dict[PageClass, float] = {}
         pages: dict[PageClass, int] = {}
@@ -104,7 +118,7 @@ class Pricer:
         self._per_day = 0.0  # fetched, the mean of about the last day
         self._days = 0.0
 
-    def adjust(self, census: Census, budget_per_day: float, elapsed_days: float, fetched: int, late: int) -> float:
+    def adjust(self, census: Census, budget_per_day: float, elapsed_days: float, fetched: float, late: int) -> float:
         """Return the price from now on, after some time in which so many known pages were fetched.
 
         `late` pages are due and not fetched. The budget may differ from call to call.

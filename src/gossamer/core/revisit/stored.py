@@ -35,6 +35,7 @@ class HostVisits(Struct, array_like=True):
     due_at: int = 0  # of its entry in `due_hosts`; 0: it has none
     pool: Pool = field(default_factory=Pool)
     hints: list[HintRecord] = field(default_factory=lambda: [HintRecord() for _ in HintKind])
+    held_until: int = 0  # 0, or no visit before this: its domain has had its share
 
 
 class ShardVisits(Struct, array_like=True):
@@ -44,6 +45,7 @@ class ShardVisits(Struct, array_like=True):
     cells: list[tuple[int, int, int, int]] = []  # class, two numbers of a cell, pages
     pool: Pool = field(default_factory=Pool)
     is_enrolled: bool = False  # what was fetched before pages were fetched again has been scheduled
+    apart: list[tuple[int, int, int, int]] = []  # likewise, of domains that are held
 
 
 def due_key(url_id: UrlId, at: int) -> bytes:

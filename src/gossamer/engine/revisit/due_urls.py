@@ -18,6 +18,7 @@ from gossamer.core.frontier.frontier import Frontier
 from gossamer.core.frontier.host_table import LONG_WAIT_S
 from gossamer.core.ledger.catalog import queued_from
 from gossamer.core.ledger.tables import DUE, DUE_HOSTS, HOST_VISITS
+from gossamer.core.revisit.domain_shares import DomainShares
 from gossamer.core.revisit.stored import DueHost, DueUrl, HostVisits, due_host_key, due_key
 from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of, shard_prefix
@@ -46,6 +47,7 @@ class DueUrls:
         self._visits = frontier.visits
         self._ledger = ledger
         self._hosts = hosts
+        self.shares = DomainShares()
         self._first: dict[int, int] = {}  # by shard: when its first host is due
         self._heap: list[tuple[int, int]] = []  # time and shard; valid if it is that of `_first`
         self._max_hosts = min(MAX_HOSTS, max(1, frontier.limits.max_hosts_in_memory // 4))
@@ -178,11 +180,16 @@ class DueUrls:
         """Read what is due at a host in memory; if nothing is, as mostly after it was drained, set when it will be."""
         urls: list[QueuedUrl] = []
         following = 0
-        first = self._ledger.first_records(DUE, host_id(name), count=1 if is_drained else PER_HOST + 1)
-        if is_drained and first and first[0].at <= now:
-            first = self._ledger.first_records(DUE, host_id(name), count=PER_HOST + 1)
+        domain = self._visits.domain_of(name)
+        room = min(self.shares.room(domain.name, domain.pages, now), PER_HOST)
+        first = self._ledger.first_records(DUE, host_id(name), count=1 if is_drained else room + 1)
+        if is_drained and room and first and first[0].at <= now:
+            first = self._ledger.first_records(DUE, host_id(name), count=room + 1)
+        if not room and first and first[0].at <= now:
+            self._hold(name, ceil(self.shares.next_turn(domain.name, now)))
+            return
         for due in first:
-            if due.at > now or len(urls) == PER_HOST:
+            if due.at > now or len(urls) == room:
                 following = due.at
                 break
             url = self._url_of(due)
@@ -194,8 +201,18 @@ class DueUrls:
         record = self._frontier.record_of(name)
         if record is not None:
             record.is_dead = False
-        self._loaded[name] = self._loaded.get(name, 0) + self._visits.add(name, urls, now)
-        self._move(self.visits_of(name), ceil(now) + LEASE_S, is_loaded=True)
+        added = self._visits.add(name, urls, now)
+        self.shares.count(domain.name, domain.pages, added, now)
+        self._loaded[name] = self._loaded.get(name, 0) + added
+        visits = self.visits_of(name)
+        visits.held_until = 0
+        self._move(visits, ceil(now) + LEASE_S, is_loaded=True)
+
+    def _hold(self, name: str, until: int) -> None:
+        """Have a host looked at again when its domain may be visited again."""
+        visits = self.visits_of(name)
+        visits.held_until = until
+        self._move(visits, until)
 
     def _url_of(self, due: DueUrl) -> QueuedUrl | None:
         """Return a URL that is due; None if its entry has no meaning any more, and is removed."""

@@ -15,13 +15,15 @@ from msgspec.structs import replace
 
 from gossamer.core.ledger.tables import HOST_VISITS, SHARD_VISITS
 from gossamer.core.revisit.classes import PageClass
+from gossamer.core.revisit.domain_shares import IDLE_CHANCE
 from gossamer.core.revisit.hints import HintKind, HintRecord, chance_of_change, hinted_wait
 from gossamer.core.revisit.history import with_visit
 from gossamer.core.revisit.page import DAY_S, PageState, Visit, VisitFound, after_visit, first_state, unpacked
-from gossamer.core.revisit.price import Cell, Census, Pricer, cell_of
+from gossamer.core.revisit.price import MIN_PRICE, START_PRICE, Cell, Census, Pricer, cell_of, price_for
 from gossamer.core.revisit.priors import Pool, prior_of
-from gossamer.core.revisit.schedule import FAILED_DAYS, RevisitRules, chance_of
+from gossamer.core.revisit.schedule import FAILED_DAYS, RevisitRule, RevisitRules, chance_of
 from gossamer.core.revisit.stored import HostVisits, ShardVisits
+from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of
 from gossamer.core.url.identity import SHARD_COUNT, host_id, shard_of, shard_prefix
 from gossamer.engine.revisit.due_urls import DueUrls
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 PER_PAGE_DAY = 0.25  # fetches of known pages, if no budget is set
 ADJUST_S = 60.0
 FRESHNESS_S = 5.0  # at least, between two estimates of it: up to 3 ms each
+IDLE_STEP = 1.1  # per `ADJUST_S`
+MIN_SHARED = 2.0  # visits per page within the longest interval: with fewer in the budget that is of no effect
 ENROLLED_PER_TURN = 100
 MAX_SEEDS = 100  # of a host, that are tried again if it cannot be reached
 MAX_FRESH_S = 30 * 86_400
@@ -64,14 +68,19 @@ class Revisits(ShardMemory):
         self.due = due
         self._ledger = ledger
         self.census = Census()
+        self.apart = Census()  # of the pages of domains that are held: their wishes raise no price
         self._pool = Pool()  # of all pages
-        self._moved: dict[int, dict[Cell, int]] = {}  # by shard: changes of its census since the last commit
+        # By shard: changes of its censuses since the last commit, by cell and whether it is in `apart`.
+        self._moved: dict[int, dict[tuple[Cell, bool], int]] = {}
         self._pools: dict[int, Pool] = {}  # and of its pool
         self._pricer = Pricer(self._rules.schedule.classes)
         self._adjusted_at = 0.0
         self._freshness = 0.0  # as it was expected then
         self._freshness_at = 0.0
-        self._fetched = 0  # known URLs, since then
+        self._fetched = 0  # known URLs, since then, but for those of domains that are held
+        self._held_per_day = 0.0  # how many of these may be
+        self._apart_price = START_PRICE  # for them
+        self._idle_price = MIN_PRICE  # at which the others are idle, if they are
         self._owned = 0
         self._to_enroll: list[int] = []
         self._enrolled: set[int] = set()  # since the last commit
@@ -102,16 +111,17 @@ class Revisits(ShardMemory):
     def _add(self, stored: ShardVisits, sign: int) -> None:
         for page_class, shape, days, pages in stored.cells:
             self.census.add((PageClass(page_class), shape, days), sign * pages)
+        for page_class, shape, days, pages in stored.apart:
+            self.apart.add((PageClass(page_class), shape, days), sign * pages)
         self._pool.merge(stored.pool if sign > 0 else stored.pool.negative())
 
     def save(self) -> None:
         """Add what has changed in the census to the ledger's pending changes."""
         for shard in self._moved.keys() | self._pools.keys() | self._enrolled:
             stored = self._ledger.record(SHARD_VISITS, shard_prefix(shard)) or ShardVisits(shard)
-            cells = {(PageClass(one[0]), one[1], one[2]): one[3] for one in stored.cells}
-            for cell, count in self._moved.get(shard, {}).items():
-                cells[cell] = cells.get(cell, 0) + count
-            stored.cells = [(int(cell[0]), cell[1], cell[2], count) for cell, count in cells.items() if count > 0]
+            moved = self._moved.get(shard, {})
+            stored.cells = _with_moved(stored.cells, moved, is_apart=False)
+            stored.apart = _with_moved(stored.apart, moved, is_apart=True)
             if shard in self._pools:
                 stored.pool.merge(self._pools[shard])
             stored.is_enrolled = stored.is_enrolled or shard in self._enrolled
@@ -175,23 +185,57 @@ class Revisits(ShardMemory):
         """How many known pages the shards that are owned may fetch per day."""
         if self._rules.fetches_per_day:
             return self._rules.fetches_per_day * self._owned / SHARD_COUNT
-        return PER_PAGE_DAY * max(self.census.pages, 1)
+        return PER_PAGE_DAY * max(self.pages, 1)
+
+    @property
+    def pages(self) -> int:
+        """How many URLs are fetched again."""
+        return self.census.pages + self.apart.pages
 
     def adjust(self, now: float) -> None:
         """Adapt the price of a fetch to the pages there are, now and then."""
         if not self.is_on or now - self._adjusted_at < ADJUST_S:
             return
         elapsed = (now - self._adjusted_at) / DAY_S if self._adjusted_at else 0.0
-        self._pricer.adjust(self.census, self.budget_per_day, elapsed, self._fetched, self.due.waiting)
+        budget = self.budget_per_day
+        shares = self.due.shares
+        self._held_per_day = shares.adjust(budget if self._is_shared(budget) else 0.0, self.pages, now)
+        others = budget - self._held_per_day
+        fetched = self._fetched - shares.take_had_before()
+        self._pricer.adjust(self.census, others, elapsed, fetched, self.due.waiting)
+        if shares.held:
+            self._lend(others)
+        else:
+            self._apart_price = self._pricer.price
+            self._idle_price = MIN_PRICE
         self._adjusted_at = now
         self._fetched = 0
 
+    def _is_shared(self, budget: float) -> bool:
+        """Return whether the budget bounds visits: not if the longest interval alone leads to as many."""
+        schedule = self._rules.schedule
+        longest = max(rule.longest_days for rule in schedule.classes.values())
+        return schedule.rule is RevisitRule.ADAPTIVE and budget * longest > MIN_SHARED * max(self.pages, 1)
+
+    def _lend(self, others: float) -> None:
+        """Give domains that are held what the others have no use for, of so many visits per day."""
+        rules = self._rules.schedule.classes
+        price = self._pricer.price = max(self._pricer.price, self._idle_price)
+        is_idle = self.census.chance_of_change(price, rules) < IDLE_CHANCE
+        self._idle_price = price * IDLE_STEP if is_idle else max(self._idle_price / IDLE_STEP, MIN_PRICE)
+        spare = max(others - self.census.fetches_per_day(price, rules), 0.0)
+        self.due.shares.lend(spare)
+        self._held_per_day += spare
+        self._apart_price = max(price_for(self.apart, self._held_per_day, self._apart_price, rules), price)
+
     def _expected_freshness(self) -> float:
         """Return the share of the copies that is to be expected to be what the servers have."""
-        shares = self.census.freshness(self._pricer.price, self._rules.schedule.classes)
-        pages = self.census.by_class()
-        total = sum(pages.values())
-        return sum(shares[each] * count for each, count in pages.items()) / total if total else 0.0
+        rules = self._rules.schedule.classes
+        fresh = 0.0
+        for census, at in ((self.census, self._pricer.price), (self.apart, self._apart_price)):
+            shares = census.freshness(at, rules)
+            fresh += sum(shares[each] * count for each, count in census.by_class().items())
+        return fresh / self.pages if self.pages else 0.0
 
     def figures(self, visits: int, now: float) -> RevisitFigures | None:
         """Return what is known of the pages that are fetched again; now and then in one pass over the census.
@@ -203,14 +247,17 @@ class Revisits(ShardMemory):
         if now - self._freshness_at >= FRESHNESS_S:
             self._freshness = self._expected_freshness()
             self._freshness_at = now
-        classes = {each.name.lower(): count for each, count in sorted(self.census.by_class().items())}
+        classes = self.census.by_class()
+        for each, count in self.apart.by_class().items():
+            classes[each] = classes.get(each, 0) + count
         return RevisitFigures(
-            known=self.census.pages,
+            known=self.pages,
             per_day=self.budget_per_day,
             waiting=self.due.waiting,
             next_at=self.due.next_at or 0.0,
             freshness=self._freshness if visits else None,
-            classes=classes,
+            classes={each.name.lower(): count for each, count in sorted(classes.items())},
+            held_domains=self.due.shares.held,
         )
 
     # -- visits -----------------------------------------------------------------------------------
@@ -241,6 +288,7 @@ class Revisits(ShardMemory):
         set_class = self._rules.patterns.class_of(row.url)
         prior = prior_of(set_class, visits.pool, self._pool)
         state = first_state(visit, prior, set_class=set_class, is_seed=row.source is Source.SEED)
+        state = replace(state, is_apart=self._is_held(visits.host))
         if row.state is UrlState.DEAD:
             state = replace(state, misses=1)
         state = unpacked(state.packed())  # as it will be read back, so that it is found in the same cell
@@ -253,8 +301,12 @@ class Revisits(ShardMemory):
         for state, count in ((old, -1), (new, 1)):
             if state is not None:
                 cell = cell_of(state.page_class, state.rate)
-                moved[cell] = moved.get(cell, 0) + count
-                self.census.add(cell, count)
+                moved[cell, state.is_apart] = moved.get((cell, state.is_apart), 0) + count
+                (self.apart if state.is_apart else self.census).add(cell, count)
+
+    def _is_held(self, host: str) -> bool:
+        shares = self.due.shares
+        return shares.held > 0 and shares.is_held(registrable_domain(host))
 
     def record(self, url: QueuedUrl, row: UrlRecord, visit: Visit, result: Result, now: float) -> None:
         """Decide when a URL is fetched again after another visit; its row is about to be written."""
@@ -265,11 +317,12 @@ class Revisits(ShardMemory):
         trust = visits.hints[HintKind.LAST_MODIFIED].trust
         visit = replace(visit, modified_at=_written_time(result.last_modified, now), modified_trust=trust)
         prior = prior_of(old.page_class if old.is_class_set else None, visits.pool, self._pool)
-        state = unpacked(after_visit(old, visit, prior).packed())  # as it will be read back
+        state = replace(after_visit(old, visit, prior), is_apart=self._is_held(url.host))
+        state = unpacked(state.packed())  # as it will be read back
         if visit.found in (VisitFound.CHANGED, VisitFound.SAME):
             self._learn(row, state, visit, visits, elapsed_s=visit.at - old.visited_at)
         self._move(shard_of(url.id), old, state)
-        self._fetched += 1
+        self._fetched += not (old.is_apart or state.is_apart)
         history = with_visit(revisit.history, now, visit.found, result.status)
         sketch = result.sketch or revisit.sketch
         row.revisit = Revisit(b"", revisit.due_at, sketch, history, 0, _fresh_s(result))
@@ -304,7 +357,9 @@ class Revisits(ShardMemory):
         revisit = row.revisit
         assert revisit is not None
         is_feed = is_source(row)
-        price = self._pricer.price if self.census.pages else None
+        price = None
+        if self.pages:
+            price = self._apart_price if state.is_apart else self._pricer.price
         days = schedule.interval(state, price, is_feed=is_feed)
         state = replace(state, interval_days=days)
         chance = chance_of(url_id, now)
@@ -418,6 +473,17 @@ class Revisits(ShardMemory):
         state = self._first_state(url_id, row, visited, self.due.visits_of(host_of(row.url)))
         row.revisit = Revisit(b"", 0, b"", with_visit(b"", row.fetched_at, None, row.status))
         self._set_next(url_id, row, state, found, now, is_first=found is VisitFound.CHANGED)
+
+
+def _with_moved(
+    stored: Iterable[tuple[int, int, int, int]], moved: Mapping[tuple[Cell, bool], int], *, is_apart: bool
+) -> list[tuple[int, int, int, int]]:
+    """Return the cells of a census as they are stored, after changes."""
+    cells = {(PageClass(one[0]), one[1], one[2]): one[3] for one in stored}
+    for (cell, is_of_apart), count in moved.items():
+        if is_of_apart is is_apart:
+            cells[cell] = cells.get(cell, 0) + count
+    return [(int(cell[0]), cell[1], cell[2], count) for cell, count in cells.items() if count > 0]
 
 
 def is_source(row: UrlRecord) -> bool:

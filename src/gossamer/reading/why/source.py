@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from gossamer.core.links.scope import Scope
 from gossamer.core.revisit.history import PastVisit, past_visits
 from gossamer.core.revisit.page import DAY_S, unpacked
+from gossamer.core.revisit.stored import HostVisits
 from gossamer.core.url.forms import canonical, host_of, url_id
 from gossamer.model.errors import UsageError
 from gossamer.model.records import Revisit, UrlState
@@ -37,10 +38,11 @@ class VisitHistory(Struct, frozen=True, kw_only=True):
     interval_s: float
     due_at: int  # 0: it is not fetched again
     misses: int  # in a row: the page was not there
+    held_until: int  # 0, or no visit before this: its domain has had its share
 
 
-def visit_history(revisit: Revisit) -> VisitHistory:
-    """Return what a row has about the visits of its URL."""
+def visit_history(revisit: Revisit, host: HostVisits | None) -> VisitHistory:
+    """Return what the rows of a URL and of its host have about its visits."""
     state = unpacked(revisit.state)
     return VisitHistory(
         visits=past_visits(revisit.history),
@@ -50,6 +52,7 @@ def visit_history(revisit: Revisit) -> VisitHistory:
         interval_s=state.interval_days * DAY_S,
         due_at=revisit.due_at,
         misses=state.misses,
+        held_until=host.held_until if host is not None and revisit.due_at <= host.held_until else 0,
     )
 
 
