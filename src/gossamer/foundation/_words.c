@@ -24,6 +24,10 @@
 #define KEY_BYTES 1024 /* of the title, and of the address */
 #define MAX_KEYS 24
 #define MIN_KEY_BYTES 4
+#define MIN_LINE 6 /* words of a line that is running text */
+#define MIN_LONG 25 /* of one that is no row of a table */
+#define MAX_LINE (HEAD_WORDS + TAIL_WORDS)
+#define A_CODE SLOTS /* instead of a slot */
 #define SLOTS 512 /* a power of two, more than there can be words */
 #define FOLD 0x9E3779B97F4A7C15u
 
@@ -35,7 +39,7 @@ enum { OF_TITLE = 1, OF_URL = 2 };
 typedef struct {
     uint64_t hash; /* 0: the slot is empty */
     uint16_t count, head;
-    uint8_t kind, is_keyword, is_in_tail;
+    uint8_t kind, is_keyword, is_in_tail, runs, is_long, is_long_in_tail;
 } word;
 
 typedef struct {
@@ -45,12 +49,15 @@ typedef struct {
 } key;
 
 typedef struct {
-    word table[SLOTS];
+    word table[SLOTS + 1]; /* the last one stands for codes */
     key keys[2 * MAX_KEYS];
     size_t key_count, words, codes, distinct, hits, rest_words;
     size_t tail_words, tail_distinct, tail_hits;
+    size_t run, run_codes, run_distinct, long_run, long_distinct, tail_long, tail_long_distinct;
     uint64_t rest;
     int in_head;
+    size_t line_length; /* of the current line, so far */
+    uint16_t line[MAX_LINE];
 } counts;
 
 static uint8_t text_classes[256], key_classes[256]; /* the latter for titles and addresses */
@@ -121,10 +128,40 @@ static uint16_t slot_of(const word *table, uint64_t hash)
     return (uint16_t)slot;
 }
 
+/* Ends a line: counts its words as running text if it is long enough. */
+static void end_line(counts *c)
+{
+    size_t length = c->line_length;
+    c->line_length = 0;
+    if (length < MIN_LINE) return;
+    c->run += length;
+    for (size_t i = 0; i < length; i++) {
+        word *one = &c->table[c->line[i]];
+        int is_code = c->line[i] == A_CODE;
+        c->run_codes += is_code;
+        c->run_distinct += is_code || !one->runs;
+        if (!is_code) one->runs = 1;
+    }
+    if (length < MIN_LONG) return;
+    c->long_run += length;
+    if (!c->in_head) c->tail_long += length;
+    for (size_t i = 0; i < length; i++) {
+        word *one = &c->table[c->line[i]];
+        int is_code = c->line[i] == A_CODE;
+        c->long_distinct += is_code || !one->is_long;
+        if (!c->in_head) c->tail_long_distinct += is_code || !one->is_long_in_tail;
+        if (is_code) continue;
+        one->is_long = 1;
+        if (!c->in_head) one->is_long_in_tail = 1;
+    }
+}
+
 static void count_word(counts *c, uint64_t hash)
 {
-    word *one = &c->table[slot_of(c->table, hash)];
+    uint16_t slot = slot_of(c->table, hash);
+    word *one = &c->table[slot];
     one->hash = hash;
+    c->line[c->line_length++] = slot;
     c->words++;
     c->distinct += one->count == 0;
     one->count++;
@@ -145,6 +182,7 @@ static void count_word(counts *c, uint64_t hash)
 
 static void count_code(counts *c)
 {
+    c->line[c->line_length++] = A_CODE;
     c->words++;
     c->codes++;
     c->distinct++;
@@ -175,6 +213,7 @@ static const uint8_t *read_words(counts *c, const uint8_t *p, const uint8_t *end
         unsigned class = classes[*p];
         size_t length = class & LEAD ? separator(p, end) : class & BLANK ? 1 : 0;
         if (length) {
+            if (!kind && (*p == '\n' || (length > 1 && memchr(p, '\n', length)))) end_line(c);
             p += length;
             continue;
         }
@@ -220,6 +259,7 @@ static const uint8_t *read_words(counts *c, const uint8_t *p, const uint8_t *end
         else
             count_word(c, hash);
     }
+    if (!kind) end_line(c);
     return p;
 }
 
@@ -284,10 +324,12 @@ static PyObject *repetition(PyObject *Py_UNUSED(module), PyObject *args)
         if (one->kind & OF_URL && one->head > echoes) echoes = one->head;
     }
     PyObject *result = Py_BuildValue(
-        "(nnnny#nnKnnnn)", (Py_ssize_t)c->words, (Py_ssize_t)c->codes, (Py_ssize_t)c->distinct, (Py_ssize_t)c->hits,
+        "(nnnny#nnKnnnnnnnnnnn)", (Py_ssize_t)c->words, (Py_ssize_t)c->codes, (Py_ssize_t)c->distinct, (Py_ssize_t)c->hits,
         top ? (const char *)top->at : "", top ? (Py_ssize_t)top->length : (Py_ssize_t)0, (Py_ssize_t)top_hits,
         (Py_ssize_t)echoes, (unsigned long long)c->rest,
-        (Py_ssize_t)c->rest_words, (Py_ssize_t)c->tail_words, (Py_ssize_t)c->tail_distinct, (Py_ssize_t)c->tail_hits);
+        (Py_ssize_t)c->rest_words, (Py_ssize_t)c->tail_words, (Py_ssize_t)c->tail_distinct, (Py_ssize_t)c->tail_hits,
+        (Py_ssize_t)c->run, (Py_ssize_t)c->run_codes, (Py_ssize_t)c->run_distinct, (Py_ssize_t)c->long_run,
+        (Py_ssize_t)c->long_distinct, (Py_ssize_t)c->tail_long, (Py_ssize_t)c->tail_long_distinct);
     return result;
 }
 

@@ -89,7 +89,10 @@ def _load_rank() -> RankKernel | None:
 class WordsKernel(Struct, frozen=True):
     """The functions of the compiled count of repeated words, see `gossamer.core.spam.words`."""
 
-    repetition: Callable[[bytes, bytes, bytes], tuple[int, int, int, int, bytes, int, int, int, int, int, int, int]]
+    repetition: Callable[
+        [bytes, bytes, bytes],
+        tuple[int, int, int, int, bytes, int, int, int, int, int, int, int, int, int, int, int, int, int, int],
+    ]
 
 
 def _load_words() -> WordsKernel | None:

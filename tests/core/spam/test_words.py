@@ -71,6 +71,20 @@ def test_keywords_of_title_and_address_are_counted(count: object) -> None:
 
 
 @pytest.mark.parametrize("count", COUNTERS)
+def test_words_of_long_lines_are_counted_by_themselves(count: object) -> None:
+    assert callable(count)
+    words = " ".join(f"w{chr(97 + n)}" for n in range(24))
+    menu, sentence, paragraph = "home shop about us", "one two three four five 6.5", f"{words} again again"
+    found = Repetition(*count("\n".join([menu, sentence, paragraph, menu, sentence]).encode(), b"", b""))
+    assert (found.run, found.run_codes, found.run_distinct) == (6 + 26 + 6, 2, 5 + 25 + 2)
+    assert (found.long_run, found.long_distinct) == (26, 25)
+    assert (found.tail_long, found.tail_long_distinct) == (0, 0)
+    head = "\n".join(f"{chr(97 + n % 26)}{chr(97 + n // 26)}x" for n in range(HEAD_WORDS))
+    found = Repetition(*count(f"{head}\n{'so and ' * 20}\n".encode(), b"", b""))
+    assert (found.long_run, found.tail_long, found.tail_long_distinct) == (40, 40, 2)
+
+
+@pytest.mark.parametrize("count", COUNTERS)
 def test_the_rest_of_a_template_does_not_depend_on_the_place(count: object) -> None:
     assert callable(count)
     one, other, different = (

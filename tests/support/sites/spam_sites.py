@@ -112,7 +112,35 @@ def _doorway(draft: _Draft, number: int) -> _Part:
     return f"/{draft.topic[0]}-{place}", f"{draft.topic[0]} {place}", text
 
 
+def _elsewhere(draft: _Draft, number: int) -> _Part:
+    """Keywords that neither the title nor the address has."""
+    count = draft.draw.randint(200, 500)
+    keywords = draft.draw.sample(draft.language.keywords, min(8, len(draft.language.keywords)))
+    honest = draft.prose(1, 1 + int(count * draft.draw.random() * MAX_PROSE))
+    text = " ".join(draft.draw.choice(keywords) for _ in range(count))
+    return f"/{number}", draft.name(), f"<p>{honest}</p><p>{text}</p>"
+
+
+def _repeated(draft: _Draft, number: int) -> _Part:
+    """Sentences of a small stock."""
+    stock = [f"{draft.prose(14, 30).capitalize()}." for _ in range(draft.draw.randint(2, 20))]
+    texts = [" ".join(draft.draw.choice(stock) for _ in range(3)) for _ in range(3 * len(stock))]
+    return f"/story/{number}", draft.name(), "".join(f"<p>{text}</p>" for text in texts)
+
+
+def _generated(draft: _Draft, number: int) -> _Part:
+    """Sentences of words drawn from a dictionary."""
+    words = [
+        "".join(draft.draw.choice("aeioubdgklmnprstvw") for _ in range(draft.draw.randint(4, 9))) for _ in range(5000)
+    ]
+    sentences = (" ".join(draft.draw.choice(words) for _ in range(draft.draw.randint(6, 14))) for _ in range(40))
+    return f"/post/{number}", draft.name(), "".join(f"<p>{text.capitalize()}.</p>" for text in sentences)
+
+
 SPAM: Mapping[str, _Maker] = {
+    "elsewhere": _elsewhere,
+    "repeated": _repeated,
+    "generated": _generated,
     "stuffed": _stuffed,
     "phrases": _phrases,
     "hidden": _hidden,
@@ -202,7 +230,22 @@ def _versions(draft: _Draft, number: int) -> _Part:
     )
 
 
+def _thread(draft: _Draft, number: int) -> _Part:
+    """What people say, each time with the same buttons below it."""
+    buttons = f"{draft.language.more} · {draft.language.buy} · {draft.language.more}"
+    posts = "".join(f"<p>{draft.prose(5, 60)}</p><p>{buttons} ({n} min)</p>" for n in range(30))
+    return f"/thread/{number}", draft.prose(4, 8), posts
+
+
+def _songs(draft: _Draft, number: int) -> _Part:
+    refrain = "".join(f"{draft.prose(6, 9)}<br>" for _ in range(4))
+    verses = (f"<p>{''.join(f'{draft.prose(6, 9)}<br>' for _ in range(6))}</p>" for _ in range(4))
+    return f"/song/{number}", draft.prose(2, 4), f"<p>{refrain}</p>".join(verses)
+
+
 HONEST: Mapping[str, _Maker] = {
+    "thread": _thread,
+    "songs": _songs,
     "versions": _versions,
     "blog": _blog,
     "shop": _shop,

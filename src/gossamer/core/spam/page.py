@@ -2,29 +2,35 @@
 
 | signal             | given if                                                                                      |
 |--------------------|-----------------------------------------------------------------------------------------------|
-| `keyword_stuffing` | the words of title and address are most of the text, which has hardly any others              |
+| `keyword_stuffing` | the words of title and address are most of the text, which has hardly any others; or hardly   |
+|                    | any of the words of its lines are different                                                   |
+| `repeated_text`    | most of its lines repeat what others say, to the letter                                       |
+| `generated_text`   | sentences that never use a word again                                                         |
 | `hidden_text`      | many words are moved out of the page or too small to be read; or what is hidden is stuffed, or |
 |                    | leads to many domains                                                                         |
 | `link_farm`        | hardly any text, links to very many domains, with repeated or machine-made names              |
 | `doorway`          | (by the engine) other pages of the host differ only in the words of title and address         |
 
 Each has an honest case beside it that must not be marked: tables, word lists and indexes of names (every entry says
-something new); menus, accordions and texts for screen readers (short, or shown on demand); link lists (of different
-names); thin pages (which name their subject once or twice). A page alone has no consequences: `core/spam/hosts.py`.
+something new, and they are no lines of running text); refrains; menus, accordions and texts for screen readers
+(short, or shown on demand); link lists (of different names); thin pages (which name their subject once or twice). A
+page alone has no consequences: `core/spam/hosts.py`.
 
 Pure. 20 µs for a page with 10 KB of text, of which 16 are the words (`core/spam/words.py`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import unquote
 
 from msgspec import Struct
 
+from gossamer.core.dedup.shingles import MAX_CHARS
 from gossamer.core.spam.names import is_machine_made
-from gossamer.core.spam.words import Repetition, repetition_of
+from gossamer.core.spam.words import HEAD_BYTES, HEAD_WORDS, Repetition, repetition_of
 from gossamer.core.url.domains import registrable_domain
 from gossamer.core.url.forms import host_of, path_of
 from gossamer.model.exchanges import Document, HiddenPart
@@ -43,6 +49,17 @@ MIN_HIDDEN_WORDS = 50
 MAX_HIDDEN_BYTES = 20_000  # in which words are counted
 MIN_HIDDEN_DOMAINS = 20  # that links in hidden parts lead to; buttons for sharing are fewer
 REMOVED = 1  # the only way of `parse/html/hiding` to hide that honest pages use for long texts
+MIN_RUN = 100  # words of running text
+MAX_RUN_VOCABULARY = 0.2
+MIN_TAIL_RUN = 30
+MAX_TAIL_RUN_VOCABULARY = 0.25
+MIN_REPEATING_WORDS = 150
+MIN_RUN_SHARE = 0.5  # of the words: in tables and menus texts are repeated, too
+MAX_NEW = 0.3  # of the shingles
+MAX_HIDDEN_SHARE = 0.2  # of a text: buttons of dialogs return without being spam
+MIN_SALAD = 120  # words of running text, without codes
+MIN_SALAD_VOCABULARY = 0.9  # of 2,000 real pages none has more than 0.85, unless in ideographs
+MAX_WORDS_PER_SENTENCE = 30  # on average: more are no sentences, but a list
 MIN_LINKS = 30
 MAX_WORDS_PER_LINK = 8
 MIN_FOREIGN = 0.7  # of the links
@@ -56,6 +73,8 @@ MIN_TEMPLATE_WORDS = 80
 MAX_TEMPLATE_CODES = 0.1  # of the words: pages of an API differ in little else
 DOORWAY = "doorway"
 DOORWAY_SCORE = 0.7
+_SENTENCE_END = rb"[a-z\x80-\xff][.!?](?=\s|$)"
+_IDEOGRAPH = rb"[\xe4-\xe9]"  # whose pairs, which count as words, seldom return
 _COMMON_LABELS = frozenset({"", "www."})
 
 
@@ -74,7 +93,8 @@ class PageSpam(Struct, frozen=True):
 NOTHING = PageSpam()
 
 
-def judge_page(document: Document, url: str) -> PageSpam:
+def judge_page(document: Document, url: str, signature: bytes = b"") -> PageSpam:
+    """Return what speaks for spam in a page; without the MinHash signature of its text repetition is not seen."""
     keys = _keys(document.title, url)
     text = document.visible
     words = repetition_of(text, *keys)
@@ -83,9 +103,11 @@ def judge_page(document: Document, url: str) -> PageSpam:
         words.hits >= MIN_KEYWORDS_OF_PHRASES * words.words or words.tail_hits >= MIN_TAIL_KEYWORDS * words.tail_words
     ):
         _add(signals, _stuffing(words))
+    links = len(document.hrefs)
+    if words.run >= MIN_RUN and not signals and document.words > MAX_WORDS_PER_LINK * links:
+        _add(signals, _running(words, document, signature, keys))
     if document.hidden:
         _add(signals, _hidden(text, document.hidden, keys, url))
-    links = len(document.hrefs)
     if links >= MIN_LINKS and document.words <= MAX_WORDS_PER_LINK * links:
         _add(signals, _link_farm(document.hrefs, words, document.words, url))
     template = b""
@@ -179,6 +201,64 @@ def _stuffing(words: Repetition) -> Signal | None:
         f"(most often '{words.top.decode('utf-8', 'replace')}'), {distinct} are different"
     )
     return Signal("keyword_stuffing", round(min(0.95, 0.5 + share), 3), reason)
+
+
+def _running(words: Repetition, document: Document, signature: bytes, keys: tuple[bytes, bytes]) -> Signal | None:
+    """Return the signal of what the lines of a text say, whatever title and address are."""
+    text = document.visible
+    found = _stuffed_lines(words)
+    if found is not None:
+        return found if not document.hidden else _stuffed_lines(repetition_of(_shown(text, document.hidden), *keys))
+    is_long = document.words >= MIN_REPEATING_WORDS and words.run >= MIN_RUN_SHARE * words.words
+    hidden = sum(part.end - part.start for part in document.hidden) if document.hidden else 0
+    if is_long and signature and hidden <= MAX_HIDDEN_SHARE * len(text):
+        new = _distinct_shingles(signature)
+        count = document.words * min(len(text), MAX_CHARS) // len(text)  # of these the signature is
+        if new <= MAX_NEW * count:
+            reason = f"repeated_text: of {count} words about {count - new} stand in texts that it has several times"
+            return Signal("repeated_text", 0.7, reason)
+    salad = words.run - words.run_codes
+    if salad >= MIN_SALAD and words.run_distinct - words.run_codes >= MIN_SALAD_VOCABULARY * salad:
+        sentences = len(re.findall(_SENTENCE_END, text[:HEAD_BYTES]))
+        is_prose = sentences * MAX_WORDS_PER_SENTENCE >= min(document.words, HEAD_WORDS)
+        if is_prose and not re.search(_IDEOGRAPH, text[:HEAD_BYTES]):
+            different = words.run_distinct - words.run_codes
+            reason = f"generated_text: {different} of {salad} words in its sentences are different"
+            return Signal("generated_text", 0.5, reason)
+    return None
+
+
+def _stuffed_lines(words: Repetition) -> Signal | None:
+    if words.long_run >= MIN_RUN and words.long_distinct <= MAX_RUN_VOCABULARY * words.long_run:
+        return _few_words(words.long_distinct, words.long_run, "")
+    tail = words.tail_long
+    if tail >= MIN_TAIL_RUN and words.tail_long_distinct <= MAX_TAIL_RUN_VOCABULARY * tail:
+        return _few_words(words.tail_long_distinct, tail, "last ")
+    return None
+
+
+def _shown(text: bytes, hidden: Sequence[HiddenPart]) -> bytes:
+    """Return a text without its hidden parts."""
+    parts = []
+    end = 0
+    for part in sorted(hidden, key=lambda part: part.start):
+        parts.append(text[end : part.start])
+        end = max(end, part.end)
+    return b"\n".join([*parts, text[end:]])
+
+
+def _few_words(distinct: int, words: int, which: str) -> Signal:
+    reason = f"keyword_stuffing: only {distinct} of the {which}{words} words in its long lines are different"
+    return Signal("keyword_stuffing", 0.7, reason)
+
+
+def _distinct_shingles(signature: bytes) -> int:
+    """Return how many different shingles a text has, about: 9 % is the standard deviation.
+
+    Each lane of a MinHash signature is the least of as many uniform numbers of 32 bits.
+    """
+    lanes = memoryview(signature).cast("I")
+    return round((len(lanes) << 32) / (sum(lanes) + 1)) - 1
 
 
 def _hidden(text: bytes, parts: Sequence[HiddenPart], keys: tuple[bytes, bytes], url: str) -> Signal | None:

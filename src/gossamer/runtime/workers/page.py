@@ -14,6 +14,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.archive.digests import sha1
 from gossamer.core.content.pdf_type import PDF
+from gossamer.core.dedup.minhash import SIGNATURE_BYTES
 from gossamer.core.dedup.scheme import NearDup, signature_of
 from gossamer.core.spam.page import judge_page, verdict_of
 from gossamer.core.url.forms import canonical, links_from
@@ -245,7 +246,8 @@ def _read_sketch(document: Document, result: Result) -> None:
 
 
 def _read_spam(document: Document, url: str, result: Result) -> None:
-    found = judge_page(document, url)
+    is_minhash = len(result.signature) == SIGNATURE_BYTES
+    found = judge_page(document, url, result.signature if is_minhash else b"")
     result.template = found.template
     result.is_prose = found.is_prose
     if found.signals:
