@@ -81,7 +81,7 @@ def test_a_node_with_a_page_shows_the_whole_crawl_and_its_own_metrics(nodes: Nod
     address, metrics = ADDRESS.search(text), re.search(r"http://(\S+)/metrics", text)
     assert address is not None
     assert metrics is not None
-    page = Served([address.group(), metrics.group()])
+    page = Served([f"dashboard  {address.group()}", f"metrics    {metrics.group()}"])
     wait_for(lambda: len(page.ask("/api/status").json["nodes"]) == 2)
 
     def pages_of_the_node() -> int:

@@ -18,7 +18,7 @@ from gossamer.engine.admission.seed_rules import no_effect, numbered
 from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.state import CrawlRecord, SeedRecord, Terms
 from gossamer.ports.shared_ledger import SharedLedger
-from gossamer.settings.crawl_key import new_identity, upgraded_identity
+from gossamer.settings.crawl_key import new_crawl_id, new_identity, upgraded_identity
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
 from gossamer.settings.seeds import Seed, opened_addresses
@@ -78,7 +78,7 @@ def adopted(shared: SharedLedger, record: CrawlRecord) -> CrawlRecord:
         if any(view.is_live for view in shared.nodes().values()):
             raise UsageError("nodes of an earlier version work on the crawl; stop them first, then it is upgraded")
         terms = replace(record.terms, ledger_format=FORMAT.decode())
-        upgraded = replace(record, terms=terms, identity=upgraded_identity())
+        upgraded = replace(record, terms=terms, identity=upgraded_identity(), id=new_crawl_id())
         if record.ended:  # then only what reopens it is stored
             record = upgraded
         elif shared.change_record(replace(upgraded, version=record.version + 1)):
@@ -119,6 +119,7 @@ def new_record(settings: Settings, seeds: Sequence[Seed]) -> CrawlRecord:
         opened=sorted({address for seed in seeds for address in opened_addresses(seed)}),
         seeds=rules,
         identity=new_identity(),
+        id=new_crawl_id(),
     )
 
 

@@ -35,7 +35,7 @@ from gossamer.ports.shared_ledger import NodeId
 from gossamer.reading.folder import CrawlReader
 from gossamer.reading.node_folders import NODE_FILE
 from gossamer.runtime.session.opt_out import FILE_NAME, OptOutFile
-from gossamer.settings.crawl_key import upgraded_identity
+from gossamer.settings.crawl_key import new_crawl_id, upgraded_identity
 from gossamer.settings.load import to_toml
 from gossamer.settings.model import Settings
 
@@ -123,6 +123,7 @@ class FolderSource:
             seeds=self._seeds,
             identity=self._identity,
             origin=Origin(self.id, self._ledger.get("meta", rows.CRAWL_KEY) or b""),
+            id=new_crawl_id(),
         )
 
     def nodes(self) -> Mapping[NodeId, NodePart]:

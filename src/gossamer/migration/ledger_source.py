@@ -17,6 +17,7 @@ from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.state import CrawlRecord
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, NodeId, NodeView, SharedLedger
+from gossamer.settings.crawl_key import new_crawl_id
 from gossamer.settings.load import settings_for_node
 from gossamer.settings.regions import use_regions
 
@@ -45,7 +46,9 @@ class LedgerSource:
     @property
     def record(self) -> CrawlRecord:
         """The record of the crawl, without what concerns nodes that are gone."""
-        return replace(self.stored, version=1, stop_version=0, leaving={}, ended="")
+        stored = self.stored
+        earlier = [*stored.earlier, *filter(None, [stored.id])]
+        return replace(stored, version=1, stop_version=0, leaving={}, ended="", id=new_crawl_id(), earlier=earlier)
 
     def nodes(self) -> Mapping[NodeId, NodePart]:
         """Return the nodes that did something."""

@@ -298,6 +298,8 @@ class CrawlRecord(Struct):
     origin: Origin | None = None  # if it was migrated from a folder
     migration: Migration | None = None  # that is not finished
     identity: IdentityRecord | None = None  # None: it was begun by an earlier version, and not yet upgraded
+    id: str = ""  # of this crawl in this ledger: folders of nodes have it. Empty: it was begun by an earlier version
+    earlier: list[str] = []  # its ids in the ledgers that it was migrated from
 
     @property
     def ids(self) -> IdentityRecord:

@@ -9,6 +9,11 @@ from gossamer.model.state import IdentityRecord
 KEY_BYTES = 16
 
 
+def new_crawl_id() -> str:
+    """Return what tells a crawl in a ledger from all others, also from copies of it."""
+    return os.urandom(8).hex()
+
+
 def new_identity(*, is_repeatable: bool = False) -> IdentityRecord:
     """Return what the ids of a new crawl depend on.
 

@@ -23,7 +23,7 @@ from gossamer.model.errors import (
     UsageError,
 )
 from gossamer.model.state import CrawlRecord
-from gossamer.ports.shared_ledger import NodeId, SharedLedger
+from gossamer.ports.shared_ledger import LedgerReader, NodeId, SharedLedger
 from gossamer.reading.node_folders import NODE_FILE
 from gossamer.runtime.cluster.seat import Seat, join
 from gossamer.settings.model import Settings
@@ -43,6 +43,7 @@ class NodeFolder:
         self.name = _checked(arguments.node) if arguments.node else ""
         self.label = labels_of(arguments)
         self._incarnation = ""
+        self._crawl_id = ""  # of the crawl that the folder is of; empty if it does not say
         if arguments.out is not None:
             self.folder = CrawlFolder(arguments.out)
             self._read_name()
@@ -55,11 +56,25 @@ class NodeFolder:
     def _read_name(self) -> None:
         stored = self.folder.state / NODE_FILE
         if stored.is_file():
-            name, _, incarnation = stored.read_text("utf-8").strip().partition(" ")
+            name, incarnation, self._crawl_id, *_ = *stored.read_text("utf-8").split(), "", ""
             if self.name and name != self.name:
                 raise UsageError(f"{self.folder.path}: the folder of node {name}, not of {self.name}; choose another")
             self.name = name
             self._incarnation = incarnation
+
+    def check(self, shared: LedgerReader, record: CrawlRecord) -> None:
+        """Raise if the folder is of another crawl: its archive would be cut back to what this crawl knows of it.
+
+        A folder of an earlier version does not say which crawl it is of; then its archive files do.
+        """
+        if self._crawl_id in ("", record.id, *record.earlier):
+            files = {path.name.removesuffix(".open") for path in self.folder.archive.glob("*.warc.gz*")}
+            if self._crawl_id or not self._incarnation or not files or files & shared.archive_ends(self.name).keys():
+                return
+        raise UsageError(
+            f"{printable(str(self.folder.path))}: the folder of node {self.name} of another crawl than "
+            f"{printable(self.crawl)} as it is in this ledger; choose another folder"
+        )
 
     def former(self) -> NodeId | None:
         """Return the last incarnation that used the folder, if its process has ended."""
@@ -68,11 +83,12 @@ class NodeFolder:
             raise FolderBusyError(f"{self.folder.path}: in use by process {owner}; stop that one first")
         return NodeId(self.name, self._incarnation) if self._incarnation else None
 
-    def record(self, node: NodeId) -> None:
-        """Record which incarnation uses the folder."""
+    def record(self, node: NodeId, crawl_id: str) -> None:
+        """Record which incarnation uses the folder, and of which crawl it is."""
         self._incarnation = node.incarnation
+        self._crawl_id = crawl_id
         self.folder.state.mkdir(parents=True, exist_ok=True)
-        (self.folder.state / NODE_FILE).write_text(f"{node.name} {node.incarnation}\n", "utf-8")
+        (self.folder.state / NODE_FILE).write_text(f"{node.name} {node.incarnation} {crawl_id}\n", "utf-8")
 
 
 def _checked(name: str) -> str:
@@ -111,6 +127,7 @@ def take_part(
     shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float, run_once: Callable[[Seat], int]
 ) -> int:
     """Join, crawl, and join again whenever the lease was lost; return the exit status."""
+    place.check(shared, record)
     record = take_over(shared, record, place.folder, place.name)
     while True:
         seat = _join(shared, record, place, lease_s)
@@ -127,6 +144,7 @@ def take_part(
             print(f"gossamer: {printable(str(error), 500)}; joining again", file=sys.stderr)
             with suppress(LedgerUnavailableError):  # then a node reads it again when it has joined
                 record = shared.record() or record
+                place.check(shared, record)
 
 
 def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s: float) -> Seat:
@@ -149,5 +167,5 @@ def _join(shared: SharedLedger, record: CrawlRecord, place: NodeFolder, lease_s:
                 print(f"gossamer: {printable(str(error), 500)}; trying again", file=sys.stderr)
             time.sleep(RETRY_S)
             continue
-        place.record(seat.node)
+        place.record(seat.node, record.id)
         return seat

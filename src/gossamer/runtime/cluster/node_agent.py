@@ -103,6 +103,10 @@ class NodeAgent:
         self._machine = socket.gethostname()
 
     @property
+    def name(self) -> str:
+        return self._seat.node.name
+
+    @property
     def lease_until(self) -> float:
         """When the lease ends, on the lease clock."""
         return self.node.lease_until
@@ -147,7 +151,7 @@ class NodeAgent:
         while True:
             left_s = self.lease_until - lease_clock()
             if left_s <= 0:
-                self._on_failure(LeaseLostError(f"node {self._seat.node.name}: its lease ended before it was renewed"))
+                self._on_failure(LeaseLostError(f"node {self.name}: its lease ended before it was renewed"))
                 return
             await asyncio.sleep(min(left_s, 0.2))
 
@@ -224,7 +228,7 @@ class NodeAgent:
         joined = self._seat.record.version
         if self.record.stop_version > joined:
             return "stopped"
-        return "left" if self.record.leaving.get(self._seat.node.name, 0) > joined else ""
+        return "left" if self.record.leaving.get(self.name, 0) > joined else ""
 
     async def _read_record(self) -> None:
         record = await asyncio.to_thread(self._seat.shared.record)
@@ -358,7 +362,7 @@ class NodeAgent:
     def archive_ends(self) -> dict[str, int]:
         """Return the committed lengths of the archive files in this node's folder."""
         shared = self._seat.shared
-        name = self._seat.node.name
+        name = self.name
         origin = self.record.origin
         has_origin = origin is not None and origin.node == name
         return {**(shared.archive_ends(ORIGIN_NODE) if has_origin else {}), **shared.archive_ends(name)}

@@ -13,6 +13,7 @@ from gossamer.archive.cdxj import final_name
 from gossamer.archive.excision import remove_unfinished_copies
 from gossamer.archive.recovery import ASIDE_FOLDER, close_file, cut_back, mend_parts
 from gossamer.backends.local.folder import CrawlFolder
+from gossamer.core.ledger.archive_names import node_of
 from gossamer.model.errors import UsageError
 from gossamer.model.state import CrawlRecord, NodeLoad, NodeStatus, Terms
 from gossamer.ports.shared_ledger import Membership, NodeId, SharedLedger
@@ -29,6 +30,14 @@ def drop_copy(folder: CrawlFolder) -> None:
     """Remove the copy of the shards of an earlier incarnation. The folder is locked."""
     for path in folder.state.glob("*.mdb"):
         path.unlink()
+
+
+def check_archive(folder: CrawlFolder, node: str, ends: Mapping[str, int]) -> None:
+    """Raise if an archive file is neither in the ledger nor named after this node."""
+    for path in sorted(folder.archive.glob("*.warc.gz*")):
+        name = final_name(path)
+        if name not in ends and node_of(name) != node:
+            raise UsageError(f"{path}: an archive file of which this crawl knows nothing; choose another folder")
 
 
 def restore_archive(folder: CrawlFolder, ends: Mapping[str, int]) -> list[str]:

@@ -165,17 +165,19 @@ class Session:
 
     def _open_as_node(self, agent: NodeAgent) -> None:
         """Begin with an empty copy of the ledger: shards are read as they are granted, seeds leave with a commit."""
-        from gossamer.runtime.cluster.seat import drop_copy, restore_archive, with_load
+        from gossamer.runtime.cluster.seat import check_archive, drop_copy, restore_archive, with_load
 
         storage = self._storage
         now = self._now()
+        ends = agent.archive_ends()
+        check_archive(storage.folder, agent.name, ends)
         drop_copy(storage.folder)
         storage.ledger.open()
         self._seeding.identify()
         storage.log.open()
         self._seeding.record()
         storage.folder.write_settings(to_toml(self._plan.settings))
-        for done in restore_archive(storage.folder, agent.archive_ends()):
+        for done in restore_archive(storage.folder, ends):
             storage.emitter.emit(EventName.RECOVERED, now, reason=done)
         self._crawl.state.is_running = True
         self._seeding.open_addresses()
