@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 
+from gossamer.cli.start.plan import MAX_ASKED
 from tests.reading.folders import said
 
 ROBOTS = "User-agent: *\nCrawl-delay: 0.4\nDisallow: /private/\nSitemap: http://{host}/map.xml\n"
@@ -78,6 +79,18 @@ def test_a_sitemap_is_fetched_only_if_the_rules_of_its_origin_are_known_and_allo
     (host,) = json.loads(out)["hosts"]
     assert (status, host["sitemaps"], host["sitemap_urls"]) == (0, 2, None)
     assert [path for path, _ in Site.asked] == ["/robots.txt"]
+
+
+def test_all_hosts_are_in_the_plan_and_asked_if_that_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as unused:  # bound, and nobody listens: at no address of loopback
+        unused.bind(("127.0.0.1", 0))
+        seeds = [f"http://127.0.1.{n}:{unused.getsockname()[1]}/" for n in range(1, MAX_ASKED + 4)]
+        for more, asked in (((), MAX_ASKED), (("--all-hosts",), len(seeds)), (("--offline",), len(seeds))):
+            status, out, err = said(capsys, "plan", *seeds, "-n", "5", "--json", *more)
+            plan = json.loads(out)
+            assert (len(plan["hosts"]), plan["totals"]["hosts"]) == (len(seeds), len(seeds)), err
+            assert (plan["totals"]["asked"], plan["hosts_not_asked"]) == (asked, len(seeds) - asked)
+            assert status == (1 if "--all-hosts" in more else 0)  # none of them can be reached
 
 
 def test_offline_nothing_is_asked(site: str, capsys: pytest.CaptureFixture[str]) -> None:

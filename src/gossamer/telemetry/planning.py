@@ -29,6 +29,7 @@ class HostPlan(Struct, kw_only=True):
 
     name: str
     robots: str = "not asked"  # what its robots.txt said, in a few words
+    is_asked: bool = True  # false if there are very many: its pace is that of the settings
     is_crawled: bool = True  # false if it forbids the seed, or cannot be reached
     crawl_delay_s: float | None = None
     delay_s: float = 0.0  # in force
@@ -54,10 +55,22 @@ class PlanLimits(Struct, frozen=True):
     domain_delay_s: float = 0.0  # between two requests to a registrable domain
 
 
+class PlanTotals(Struct, frozen=True):
+    """The seed hosts together."""
+
+    hosts: int
+    asked: int
+    crawled: int  # those that were not asked, too
+    sitemap_urls: int
+    sitemap_files: int  # that were not read
+    requests_per_second: float | None  # at most, by the pace of the hosts; None: no host can be crawled
+
+
 class CrawlPlan(Struct, kw_only=True):
     """An estimate of a crawl."""
 
     hosts: list[HostPlan]
+    totals: PlanTotals
     hosts_not_asked: int  # since there are very many
     requests: int  # made for this plan
     max_pages: int | None
@@ -69,10 +82,11 @@ class CrawlPlan(Struct, kw_only=True):
     guesses: list[str]
 
     def render(self) -> str:
-        width = min(40, max((len(host.name) for host in self.hosts), default=0))
-        lines = [f"  {printable(host.name, 40):<{width}}  {_described(host)}" for host in self.hosts]
+        asked = [host for host in self.hosts if host.is_asked]
+        width = min(40, max((len(host.name) for host in asked), default=0))
+        lines = [f"  {printable(host.name, 40):<{width}}  {_described(host)}" for host in asked]
         if self.hosts_not_asked:
-            lines.append(f"  and {plural(self.hosts_not_asked, 'more host')}, not asked")
+            lines.append(f"  and {plural(self.hosts_not_asked, 'more host')}, not asked; --all-hosts asks them")
         pages = f"for {plural(self.max_pages, 'page')} (--max-pages)" if self.max_pages else "without a limit of pages"
         seconds = self.forecast.seconds
         if seconds is None:
@@ -86,6 +100,7 @@ class CrawlPlan(Struct, kw_only=True):
         disk = "not known" if self.disk_bytes is None else f"about {size(self.disk_bytes)}"
         memory = "not known" if self.memory_bytes is None else f"about {size(self.memory_bytes)}"
         rows = [
+            ("hosts", _described_totals(self.totals)),
             ("time", f"{time}; {printable(self.forecast.text, 500)}" if self.forecast.slow_hosts else time),
             ("disk", disk),
             ("memory", f"{memory}, under a ceiling of {size(self.memory_ceiling_bytes)}"),
@@ -95,20 +110,22 @@ class CrawlPlan(Struct, kw_only=True):
         return "\n".join(["Seed hosts", *lines, "Estimate", *(f"  {name:<9} {text}" for name, text in rows)])
 
 
-def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, requests: int) -> CrawlPlan:
+def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, requests: int) -> CrawlPlan:
     """Return the estimate of a crawl."""
     forecast = _forecast(hosts, limits)
     pages = limits.max_pages
-    crawled = sum(host.is_crawled for host in hosts) + not_asked
+    totals = _totals(hosts, limits)
+    crawled = totals.crawled
     memory = None
     if pages is not None and crawled:
-        busy = min(limits.connections, sum(host.connections for host in hosts) + not_asked)
+        busy = min(limits.connections, sum(host.connections for host in hosts))
         workers = WORKER * limits.workers if limits.workers > 1 else 0
         parts = PROGRAM + workers + CONNECTION * busy + HOST * crawled + PAGE * pages * limits.has_near_duplicates
         memory = min(parts, limits.memory_ceiling_bytes)
     return CrawlPlan(
         hosts=list(hosts),
-        hosts_not_asked=not_asked,
+        totals=totals,
+        hosts_not_asked=totals.hosts - totals.asked,
         requests=requests,
         max_pages=pages,
         forecast=forecast,
@@ -116,8 +133,34 @@ def plan_of(hosts: Sequence[HostPlan], limits: PlanLimits, *, not_asked: int, re
         disk_bytes=PAGE_DISK_BYTES * pages if pages is not None and crawled else None,
         memory_bytes=memory,
         memory_ceiling_bytes=limits.memory_ceiling_bytes,
-        guesses=_guesses(hosts, limits, not_asked) if crawled else [],
+        guesses=_guesses(hosts, limits) if crawled else [],
     )
+
+
+def _totals(hosts: Sequence[HostPlan], limits: PlanLimits) -> PlanTotals:
+    crawled = [host for host in hosts if host.is_crawled]
+    most = min(PAGES_PER_CORE_S * max(1, limits.workers), limits.connections / LATENCY_S)
+    rate = min(most, sum(1 / _interval_s(host) for host in crawled)) if crawled else None
+    return PlanTotals(
+        hosts=len(hosts),
+        asked=sum(host.is_asked for host in hosts),
+        crawled=len(crawled),
+        sitemap_urls=sum(host.sitemap_urls or 0 for host in crawled),
+        sitemap_files=sum(host.sitemap_files for host in crawled),
+        requests_per_second=None if rate is None else round(rate, 2),
+    )
+
+
+def _described_totals(totals: PlanTotals) -> str:
+    not_crawled = totals.hosts - totals.crawled
+    parts = [
+        f"{count(totals.crawled)} of {plural(totals.hosts, 'seed host')}",
+        f"{count(not_crawled)} cannot be crawled" if not_crawled else "",
+        f"their sitemaps list {plural(totals.sitemap_urls, 'URL')}" if totals.sitemap_urls else "",
+        f"{count(totals.sitemap_files)} more files of sitemaps were not read" if totals.sitemap_files else "",
+        f"at most {totals.requests_per_second:,.4g} requests per second" if totals.requests_per_second else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _forecast(hosts: Sequence[HostPlan], limits: PlanLimits) -> Forecast:
@@ -169,7 +212,7 @@ def _interval_s(host: HostPlan) -> float:
     return max(host.delay_s, LATENCY_S / host.connections)
 
 
-def _guesses(hosts: Sequence[HostPlan], limits: PlanLimits, not_asked: int) -> list[str]:
+def _guesses(hosts: Sequence[HostPlan], limits: PlanLimits) -> list[str]:
     unlisted = sum(host.is_crawled and not host.sitemap_urls for host in hosts)
     guesses = []
     if unlisted:
@@ -177,8 +220,8 @@ def _guesses(hosts: Sequence[HostPlan], limits: PlanLimits, not_asked: int) -> l
         guesses.append("URLs that are no pages, and retries, are not in the time")
     if any(host.sitemap_files for host in hosts):
         guesses.append("sitemaps beyond the first file of a host were not read: such hosts count likewise")
-    if not_asked:
-        guesses.append("hosts that were not asked are not in the time")
+    if not all(host.is_asked for host in hosts):
+        guesses.append("hosts that were not asked count as if they had neither a Crawl-delay nor a sitemap")
     if not limits.is_host_scope:
         guesses.append("links may lead to more hosts, which are fetched at the same time and shorten it")
     disk = f"a page takes {size(PAGE_DISK_BYTES)} on the disk, an answer {LATENCY_S:g} s"

@@ -49,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ],
     )
     crawl.add_crawl_options(parser)
-    group_of(parser, Group.OUTPUT).add_argument("--offline", action="store_true", help="make no requests")
+    output = group_of(parser, Group.OUTPUT)
+    output.add_argument("--offline", action="store_true", help="make no requests")
+    output.add_argument("--all-hosts", action="store_true", help=f"ask every seed host, not only the first {MAX_ASKED}")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,12 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
     by_host: dict[str, Seed] = {}
     for seed in seeds:
         by_host.setdefault(seed.link.host, seed)
-    asked = list(by_host.values())[:MAX_ASKED]
+    asks_all = arguments.offline or arguments.all_hosts  # offline, that costs nothing
+    number = len(by_host) if asks_all else MAX_ASKED
     if not arguments.offline:
         settings = with_contact(settings, seeds)
     survey = Survey(settings, is_offline=arguments.offline)
-    hosts = asyncio.run(survey.ask_all(asked))
-    plan = plan_of(hosts, _limits(settings), not_asked=len(by_host) - len(asked), requests=survey.requests)
+    hosts = asyncio.run(survey.ask_all(list(by_host.values())[:number]))
+    hosts += [survey.unasked(name) for name in [*by_host][number:]]
+    plan = plan_of(hosts, _limits(settings), requests=survey.requests)
     print(msgspec.json.encode(plan).decode() if arguments.json else plan.render())
     return _status(plan)
 
@@ -111,11 +115,15 @@ class Survey:
 
         return list(await asyncio.gather(*map(ask, seeds)))
 
+    def unasked(self, name: str) -> HostPlan:
+        """Return what is known of a host without a request."""
+        delay_s = self._pace.floor_s(name, None)
+        return HostPlan(name=name, is_asked=False, delay_s=delay_s, connections=max(1, self._pace.connections(name)))
+
     async def _ask(self, seed: Seed) -> HostPlan:
         name = seed.link.host
-        plan = HostPlan(
-            name=name, delay_s=self._pace.floor_s(name, None), connections=max(1, self._pace.connections(name))
-        )
+        plan = self.unasked(name)
+        plan.is_asked = True
         if self._is_offline:
             plan.robots = "not asked (--offline)"
             return plan
