@@ -31,7 +31,7 @@ from gossamer.sim.web.web import WebPlan, preset
 from gossamer.telemetry.event_log import read_events
 from gossamer.telemetry.metrics import render
 
-PLACES = ("log", "summary", "status", "report", "events", "catalog", "missing", "metrics")
+PLACES = ("log", "summary", "status", "report", "events", "catalog", "missing", "export", "metrics")
 OPTIONS = (
     *("--politeness-ms", "5", "--retry-wait", "0.05", "--timeout", "1", "--max-wait", "1", "--no-progress", "--json"),
     *(
@@ -96,6 +96,7 @@ def compare(pages: int) -> Seen:
             add_metrics(seen, render(crawl.figures()))
         missing = json.loads(gossamer("missing", str(out), "--json", "--limit", "0").splitlines()[0])
         add_missing(seen, missing)
+        add_export(seen, gossamer("export", str(out), "--format", "jsonl", "-o", "-").splitlines())
     return seen
 
 
@@ -302,6 +303,18 @@ def add_missing(seen: Seen, head: Mapping[str, Any]) -> None:
     """Add what `missing` counts: it names each URL."""
     counted = {each["outcome"]: each["urls"] for each in head["counts"]}
     seen.add("missing", held=counted.get("held", 0), truncated=counted.get("truncated", 0), queued=head["queued"])
+
+
+def add_export(seen: Seen, lines: Iterable[str]) -> None:
+    """Add what the exported documents say, one of each page."""
+    pages = [json.loads(line) for line in lines]
+    seen.add(
+        "export",
+        pages=len(pages),
+        words=sum(page["words"] for page in pages),
+        duplicates=sum(bool(page["duplicate_of"]) and page["similarity"] == 1 for page in pages),
+        truncated=sum(bool(page["truncated"]) for page in pages),
+    )
 
 
 def main() -> int:

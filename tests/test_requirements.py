@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "requirements.md"
-NUMBERS = {"J": 7, "F": 7, "P": 7, "G": 7, "H": 5, "U": 3, "S": 7, "X": 6, "V": 4, "O": 6}
+NUMBERS = {"J": 9, "F": 7, "P": 8, "G": 7, "H": 6, "U": 4, "S": 7, "X": 6, "V": 5, "O": 6}
 IDS = [f"{letter}{number}" for letter, count in NUMBERS.items() for number in range(1, count + 1)]
 
 
@@ -35,8 +35,8 @@ def test_every_requirement_occurs_once_as_a_row_or_among_those_that_are_left_out
 def test_every_row_says_what_is_done_and_whether_that_is_all(text: str) -> None:
     for name, (done, status, shown) in rows_of(text).items():
         assert done, name
-        assert status.startswith(("met", "**not met**")), name
-        assert shown.startswith("`tests/") or "**not met**" in status, name
+        assert status == "met" or re.match("(in part|not met): .{20}", status), f"{name}: {status}"
+        assert shown.startswith("`tests/") or status.startswith("not met"), name
 
 
 def test_every_test_that_is_named_exists(text: str) -> None:
