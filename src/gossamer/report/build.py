@@ -28,7 +28,7 @@ from gossamer.report.catalog import CatalogFigures, DomainFigures, HostTables
 from gossamer.report.events import EventFigures
 from gossamer.report.findings import Findings
 from gossamer.report.html import render_html
-from gossamer.report.languages import ReadRecord
+from gossamer.report.languages import AllLanguages, ReadRecord
 from gossamer.report.record import Left, Report, RobotsFigures
 from gossamer.settings.load import from_file, merged
 from gossamer.settings.model import Settings
@@ -74,6 +74,7 @@ class ReportSources(Struct, frozen=True):
     events: Sequence[Path]  # one or more folders
     ledger: Catalog
     read_record: ReadRecord  # of the archive, as far as it is on this machine
+    reads_all_texts: bool = False  # for their languages, instead of a sample
 
 
 def build_whole_report(
@@ -90,7 +91,7 @@ def _build(
     sources: ReportSources, settings: Settings, figures: Figures, now: float, on_row: Callable[[], None]
 ) -> Report:
     events = EventFigures()
-    catalog = CatalogFigures()
+    catalog = CatalogFigures(AllLanguages(sources.read_record) if sources.reads_all_texts else None)
     domains = DomainFigures()
     ledger = sources.ledger
     events.read(sources.events, (ledger.crawl_state() or CrawlState()).event_ends)

@@ -10,7 +10,7 @@ from gossamer.model.figures import Totals
 from gossamer.model.records import DomainRecord, FetchKind, HostRecord, Outcome, Source, UrlRecord, UrlState
 from gossamer.reading.aggregates import Frequent, Leaders, NamedCount, SizeClass, Spread
 from gossamer.reading.outlook import Outlook
-from gossamer.report.languages import DetectedLanguages, LanguageSample
+from gossamer.report.languages import AllLanguages, DetectedLanguages, LanguageSample
 from gossamer.report.record import (
     CorpusFigures,
     DeadLetters,
@@ -106,14 +106,14 @@ _PAGES = frozenset({Outcome.OK.value, Outcome.NOT_MODIFIED.value})
 class CatalogFigures:
     """The running figures of the pass over all URLs."""
 
-    def __init__(self) -> None:
+    def __init__(self, languages: LanguageSample | AllLanguages | None = None) -> None:
         self.pages = self.queued = self.disallowed = self.types_refused = self.duplicates = 0
         self.types = Frequent()
         self.languages = Frequent(2000)
         self.rules = Frequent()
         self.truncated = Frequent()
         self.sizes = Spread()
-        self.sample = LanguageSample()
+        self.sample = languages or LanguageSample()
         self._became: dict[str, int] = {}  # what is no page, by outcome
         self._sources = [0] * len(Source)
         self._depths = [0] * (_DEEPEST + 1)
@@ -183,6 +183,7 @@ class CatalogFigures:
             languages_detected=list(detected.languages),
             languages_checked=detected.checked,
             languages_differ=detected.differ,
+            languages_sampled=detected.is_sample,
             depths=_without_tail(self._depths),
             content_bytes=self.sizes.percentiles(),
             sizes=self.sizes.octaves(),

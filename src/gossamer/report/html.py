@@ -185,8 +185,9 @@ def _detected(report: Report) -> str:
     corpus = report.corpus
     if not corpus.languages_checked:
         return '<p class="none">no text could be read: there are no pages, or the archive is elsewhere</p>'
+    spread = ", spread over the crawl" if corpus.languages_sampled else ""
     note = (
-        f"<p>in the texts of {plural(corpus.languages_checked, 'page')}, spread over the crawl; "
+        f"<p>in the texts of {plural(corpus.languages_checked, 'page')}{spread}; "
         f"{count(corpus.languages_differ)} of them with another language declared</p>"
     )
     return note + counts(corpus.languages_detected, "language", "pages")

@@ -54,9 +54,10 @@ class CorpusFigures(Struct, kw_only=True):
 
     content_types: list[NamedCount]
     languages: list[NamedCount]  # as the pages declare them
-    languages_detected: list[NamedCount]  # in the texts of a sample
-    languages_checked: int  # pages in that sample
+    languages_detected: list[NamedCount]  # in the texts of a sample, or of all pages
+    languages_checked: int  # pages whose text was read for that
     languages_differ: int  # of them, those that declare another language than was detected
+    languages_sampled: bool = True  # whether it is a sample
     depths: list[int]  # pages at depth 0, 1, …
     content_bytes: Percentiles
     sizes: list[SizeClass]

@@ -210,7 +210,8 @@ def _requisites(report: Report) -> str:
 def _checked(report: Report) -> str:
     corpus = report.corpus
     pages = plural(corpus.languages_checked, "page")
-    text = f"in a sample of {pages}, {count(corpus.languages_differ)} with another one declared"
+    which = f"in a sample of {pages}" if corpus.languages_sampled else f"in the texts of {pages}"
+    text = f"{which}, {count(corpus.languages_differ)} with another one declared"
     return f"  {'':<13} {text}" if corpus.languages_checked else ""
 
 

@@ -25,6 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_crawl(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a web page; reads descriptions")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    parser.add_argument(
+        "--all-languages",
+        action="store_true",
+        help="detect the languages of all stored texts, not of a sample (about 1 ms per page)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     from gossamer.report.terminal import render_text
 
     with open_view(arguments) as crawl:
-        sources = ReportSources(crawl.folders.events, crawl.ledger, CrawlArchive(crawl.folders, ()).read)
+        read = CrawlArchive(crawl.folders, ()).read
+        sources = ReportSources(crawl.folders.events, crawl.ledger, read, arguments.all_languages)
         figures = crawl.figures()
         with ProgressLine("report", figures.totals.urls_seen, "URLs") as progress:
             report = build_whole_report(sources, crawl.settings, figures, crawl.now, progress.step)
