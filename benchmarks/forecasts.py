@@ -8,8 +8,8 @@ that fail once or always, time-outs, 429 with Retry-After, a robots.txt that can
 and come back or die for good, redirects, endless sites (which a budget of pages ends), slow hosts, and hosts that
 become slow. One host in sixteen takes about as long as the whole crawl. At each virtual hour the time left and the
 pages left are read as `status` shows them. After the end they are compared with what was left. An hour is right if
-its number is within 25 %, or within ten minutes or fifty pages. The crawl waits for a host for an hour (`--max-wait`):
-with less, a Retry-After of the last host ends it early, which nobody can know before.
+its number is within 25 %, or within ten minutes or fifty pages. The crawl waits for a host for half an hour
+(`--max-wait`): with less, a Retry-After of the last host ends it early, which nobody can know before.
 
 With `--real` a small crawl runs in real time, over loopback, with the program as it is; `status` is asked every second.
 """
@@ -47,7 +47,7 @@ from gossamer.telemetry.forecast import limits_of
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
-MAX_WAIT_S = 3600.0
+MAX_WAIT_S = 1800.0
 WITHIN = 0.25
 SLACK_S = 600.0
 SLACK_PAGES = 50
@@ -241,7 +241,7 @@ def run(hosts: int, days: float, seed: int, max_wait_s: float = MAX_WAIT_S) -> C
     driver = VirtualDriver(crawl, web, START)
     seen: list[Hour] = []
     ended = "time"
-    while ended == "time":
+    while ended == "time" and len(seen) < 3 * days * 24:
         ended = driver.run(until=START + (len(seen) + 1) * HOUR_S, max_wait_s=max_wait_s)
         driver.requests.clear()
         crawl_ends = ended != "time"
