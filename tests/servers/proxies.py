@@ -23,6 +23,7 @@ class LoopbackProxy:
         self.heads: list[bytes] = []
         self.scheme = scheme
         self.login = login  # user:password that it demands
+        self.ports: dict[int, int] = {}  # what is reached instead of a port
         proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -91,7 +92,7 @@ class LoopbackProxy:
             )
         (port,) = struct.unpack(">H", _exactly(client, 2))
         self.targets.append(f"{host}:{port}")
-        with _reach(port) as server:
+        with _reach(self.ports.get(port, port)) as server:
             client.sendall(b"\x05\x00\x00\x01" + bytes(6))
             _join(client, server)
 
