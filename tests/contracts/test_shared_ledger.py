@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from gossamer.model.state import CrawlRecord, IdentityRecord, NodeStatus, Operat
 from gossamer.ports import Row
 from gossamer.ports.shared_ledger import PAGE_PARTS, Commit, NodeId, Ownership, SharedLedger
 from gossamer.reading.cluster_catalog import SharedCatalog
+from tests.backends.test_upgraded_ledger import old_rows
 from tests.engine.test_forged_ids import FORGED_HOST, VICTIM
 from tests.servers import engines
 from tests.servers.cassandra import shared_cassandra
@@ -232,6 +233,67 @@ def test_a_crawl_that_is_over_is_upgraded_by_what_reopens_it(ledger: SharedLedge
     reopened = ledger.record()
     assert reopened is not None
     assert reopened.ids == read.ids
+
+
+def meant(row: Row) -> tuple[str, bytes, Any]:
+    """Return what a row says; as it was written, fields may be missing that came later."""
+    decode = {"hosts": rows.decode_host, "domains": rows.decode_domain, "urls": rows.decode_url}.get(row.table)
+    return row.table, row.key, decode(row.value) if decode and row.value is not None else row.value
+
+
+class KilledError(Exception):
+    """The process ended here."""
+
+
+class DyingLedger:
+    """A ledger whose process is killed before or after it has changed the record."""
+
+    def __init__(self, ledger: SharedLedger, *, is_changed: bool) -> None:
+        self._ledger = ledger
+        self._is_changed = is_changed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def change_record(self, record: CrawlRecord) -> bool:
+        if self._is_changed:
+            assert self._ledger.change_record(record)
+        raise KilledError
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_an_upgrade_that_is_killed_has_happened_or_not_and_every_row_is_there(
+    ledger: SharedLedger, is_changed: bool
+) -> None:
+    stored = ledger.start(before_upgrade(scope=["http://a.test/"]))
+    written: dict[int, list[Row]] = {}
+    for row in sorted({Row(*each) for each in old_rows() if each[0] != "meta"}):
+        written.setdefault(shard_of(row.key), []).append(row)
+    ledger.join(A, "", LEASE_S)
+    epochs = ledger.take(A, list(written))
+    ledger.commit(A, Commit(1, Totals(pages=3), epochs=epochs, rows=written))
+    ledger.leave(A)
+    with pytest.raises(KilledError):
+        adopted(cast("SharedLedger", DyingLedger(ledger, is_changed=is_changed)), stored)
+    found = ledger.record()
+    assert found is not None
+    assert (found.identity is not None) == is_changed
+    assert found == stored or found.terms == own_terms()
+    upgraded = adopted(ledger, found)
+    assert ledger.record() == upgraded
+    assert not is_changed or upgraded == found, "the key stays"
+    ledger.join(B, "", LEASE_S)
+    ledger.take(B, list(written))
+    all_rows = [row for each in written.values() for row in each]
+    assert list(map(meant, restored(ledger, B, *written))) == list(map(meant, sorted(all_rows)))
+    # Each of the names is looked up by its own id, and the one that was kept out is not taken for the other.
+    catalog = SharedCatalog(ledger, upgraded)
+    for url in (rows.decode_url(row.value or b"").url for row in all_rows if row.table == "urls"):
+        kept = catalog.look_up(catalog.url_id(url))
+        assert kept is not None
+        assert kept.url == url
+    assert catalog.host(VICTIM) is None
+    assert catalog.host(FORGED_HOST) is not None
 
 
 def test_names_with_another_than_their_first_id_come_back_under_it(ledger: SharedLedger) -> None:
