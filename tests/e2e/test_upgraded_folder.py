@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -27,14 +27,17 @@ FORGED = [f"http://{FORGED_HOST}/", FORGED_PAGE]
 VICTIMS = [f"http://{VICTIM}/", PAGE]
 LATER = "http://attacker.test/later"
 LINKS = {"http://attacker.test/": FORGED, LATER: VICTIMS}
+SLOW_S = 20.0
 DEATHS = ["before_commit:kill:1", "in_commit:kill:1", "after_commit:kill:1"]
 
 
 class Site:
-    """Any host: each page has its own URL as title."""
+    """Any host: each page has its own URL as title. `/slow` is answered when it is `released`."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.links: dict[str, list[str]] = dict(LINKS)
+        self.released = threading.Event()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -43,13 +46,16 @@ class Site:
                 status = 404 if self.path == "/robots.txt" else 200
                 if status == 200:
                     site.asked.append(url)
-                links = "".join(f'<a href="{link}">{link}</a>' for link in LINKS.get(url, ()))
+                if self.path == "/slow":
+                    site.released.wait(SLOW_S)
+                links = "".join(f'<a href="{link}">{link}</a>' for link in site.links.get(url, ()))
                 body = f"<title>{url}</title><p>This is {url}</p>{links}".encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                with suppress(OSError):  # whoever asked was killed
+                    self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -68,6 +74,7 @@ def any_host() -> Iterator[tuple[Site, str]]:
             proxy.ports[80] = site.server.server_port
             yield site, proxy.url
     finally:
+        site.released.set()
         site.server.shutdown()
         thread.join()
         site.server.server_close()
