@@ -25,6 +25,7 @@
 #define MAX_KEYS 24
 #define MIN_KEY_BYTES 4
 #define MIN_LINE 6 /* words of a line that is running text */
+#define MIN_PARAGRAPH 12 /* of one that is no entry of a menu */
 #define MIN_LONG 25 /* of one that is no row of a table */
 #define MAX_LINE (HEAD_WORDS + TAIL_WORDS)
 #define A_CODE SLOTS /* instead of a slot */
@@ -142,6 +143,13 @@ static void end_line(counts *c)
         c->run_distinct += is_code || !one->runs;
         if (!is_code) one->runs = 1;
     }
+    if (length < MIN_PARAGRAPH) return;
+    for (size_t i = 0; c->in_head && i < length; i++) {
+        const word *one = &c->table[c->line[i]];
+        if (c->line[i] == A_CODE || one->is_keyword) continue;
+        c->rest = c->rest * FOLD + one->hash;
+        c->rest_words++;
+    }
     if (length < MIN_LONG) return;
     c->long_run += length;
     if (!c->in_head) c->tail_long += length;
@@ -168,10 +176,6 @@ static void count_word(counts *c, uint64_t hash)
     c->hits += one->is_keyword;
     if (c->in_head) {
         one->head++;
-        if (!one->is_keyword) {
-            c->rest = c->rest * FOLD + hash;
-            c->rest_words++;
-        }
     } else {
         c->tail_words++;
         c->tail_hits += one->is_keyword;

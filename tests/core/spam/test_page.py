@@ -275,6 +275,12 @@ def test_a_thin_page_that_names_its_subject_a_few_times_has_none() -> None:
     assert template_of(body, "Widget", "https://x.example/widget") == b""
 
 
+def test_a_menu_that_every_page_begins_with_is_no_template() -> None:
+    titles = [" ".join(f"Widget {word}" for word in WORDS[at : at + 4]) for at in range(0, len(WORDS) - 4)]
+    menu = "<ul>" + "".join(f"<li>{title}" for title in titles) + "</ul>"
+    assert template_of(menu + prose(200), "Widget", "https://x.example/widget") == b""
+
+
 def test_a_page_of_an_api_has_none() -> None:
     body = prose(150) + "".join(f" Widget Widget.set_{word}()" for word in WORDS)
     assert template_of(body, "Widget", "https://x.example/widget") == b""

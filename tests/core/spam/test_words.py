@@ -15,6 +15,7 @@ needs_kernel = pytest.mark.skipif(
     words_kernel is None, reason="need compiled parts: install a C compiler, then make clean test"
 )
 
+MENU = "Our shops\nHow to find us\nPrices of all our shops"
 PIECES = st.sampled_from(
     [
         *"hotel Hotel HOTEL QWidget os.path x1 - ' ( ) . , ! | … berlin 東京 酒店 預 ホテル の 。".split(),
@@ -88,10 +89,15 @@ def test_words_of_long_lines_are_counted_by_themselves(count: object) -> None:
 def test_the_rest_of_a_template_does_not_depend_on_the_place(count: object) -> None:
     assert callable(count)
     one, other, different = (
-        Repetition(*count(f"Our {shop} in {place}, 5 stars".encode(), b"", place.encode()))
+        Repetition(
+            *count(
+                f"{MENU}\nOur {shop} in {place}, 5 stars, opens at six and closes at ten".encode(), b"", place.encode()
+            )
+        )
         for shop, place in (("shop", "Bremen"), ("shop", "Leipzig"), ("bank", "Bremen"))
     )
     assert one.rest == other.rest != different.rest
+    assert one.rest_words == 11  # nothing of the menu
     assert one.rest_words == 4
 
 

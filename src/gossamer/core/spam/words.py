@@ -28,6 +28,7 @@ HEAD_WORDS = 160
 TAIL_BYTES = 640
 TAIL_WORDS = 90
 MIN_LINE = 6  # words
+MIN_PARAGRAPH = 12
 MIN_LONG = 25
 KEY_BYTES = 1_024  # of the title, and of the address
 MAX_KEYS = 24  # words of the title, and as many of the address
@@ -63,7 +64,7 @@ class Repetition(Struct, frozen=True, gc=False):
     top: bytes  # the most frequent keyword
     top_hits: int
     echoes: int  # of the most frequent word of the address, in the first part
-    rest: int  # hash of the first part without keywords and codes
+    rest: int  # hash of the lines of the first part with `MIN_PARAGRAPH` words, without keywords and codes
     rest_words: int  # in that
     tail_words: int  # in the last part, like the next
     tail_distinct: int
@@ -174,6 +175,11 @@ class _Counts:
         self._line = []
         if len(line) >= MIN_LINE:
             self.run.add(line)
+        if in_head and len(line) >= MIN_PARAGRAPH:
+            for word in line:
+                if word and word not in self._keys:
+                    self.rest = (self.rest * _FOLD + _hash(word)) & _MASK
+                    self.rest_words += 1
         if len(line) >= MIN_LONG:
             self.long.add(line)
             if not in_head:
@@ -190,9 +196,6 @@ class _Counts:
         self.count[word] = self.count.get(word, 0) + 1
         if in_head:
             self.head[word] = self.head.get(word, 0) + 1
-            if word not in self._keys:
-                self.rest = (self.rest * _FOLD + _hash(word)) & _MASK
-                self.rest_words += 1
         else:
             self.tail[word] = self.tail.get(word, 0) + 1
 
