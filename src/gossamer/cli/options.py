@@ -11,7 +11,7 @@ from typing import Any
 
 from gossamer.cli.verbs import options_of, terminal_columns
 from gossamer.model.errors import UsageError
-from gossamer.settings.load import from_environment, from_file
+from gossamer.settings.load import FileLabel, from_environment, from_file
 from gossamer.settings.model import Group, Option, options
 from gossamer.settings.seeds import Seed, seeds_from, seeds_from_csv, seeds_in_config
 
@@ -166,7 +166,7 @@ def given(arguments: argparse.Namespace) -> list[tuple[str, Mapping[str, Any]]]:
     config = config_file(arguments)
     sources: list[tuple[str, Mapping[str, Any]]] = []
     if config is not None:
-        sources.append((str(config), from_file(config)))
+        sources.append((FileLabel(config), from_file(config)))
     sources.append(("environment", from_environment(os.environ)))
     flags = {option.name: value for option in options() if (value := getattr(arguments, option.name, None)) is not None}
     if getattr(arguments, "crawl_delay", None) is not None:

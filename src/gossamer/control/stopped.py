@@ -16,7 +16,7 @@ from gossamer.model.state import ALL_PATTERNS, CrawlState
 from gossamer.reading.host_states import left_alone
 from gossamer.runtime.session.opt_out import blocked_among, blocked_names, check_not_listed, name_in
 from gossamer.settings.changes import described, unblocked_hint, with_command
-from gossamer.settings.load import settings_for_known, to_toml
+from gossamer.settings.load import rewritten, settings_for_known
 from gossamer.settings.seeds import seeds_in
 from gossamer.telemetry.text import agreeing, printable, released
 
@@ -58,8 +58,10 @@ class StoppedCrawl:
         return f"{done}; the crawl does not run: this is for its next run{hint}"
 
     def _set(self, command: SettingCommand) -> str:
-        changed = with_command(settings_for_known(self._folder.settings_path, []), command)
-        self._folder.write_settings(to_toml(changed))
+        path = self._folder.settings_path
+        before = settings_for_known(path, [])
+        changed = with_command(before, command)
+        self._folder.write_settings(rewritten(path, changed, before))
         done = described(changed, command)
         if isinstance(command, commands.BlockNames):
             with closing(open_ledger(self._folder, is_readonly=True)) as ledger:

@@ -7,12 +7,13 @@ expected.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.core.links.requisite import MAX_ROOM
 from gossamer.core.links.scope import Reach
@@ -95,10 +96,47 @@ def by_key() -> dict[str, Option]:
     return {name: option for option in options() for name in (option.key, option.name)}
 
 
+SET_KEY = "set-by-command"  # of the file in a crawl folder
+
+
+class FileLabel(str):
+    """Where values come from, if that is a file that is given at every start (`--config`)."""
+
+    __slots__ = ()
+
+
+def set_by_operator(path: Path) -> frozenset[str]:
+    """Return the names of the settings in the file of a crawl that were changed by a command since it began.
+
+    They win over a file that is given again when a service starts the crawl anew.
+    """
+    keys = read_toml(path).get(SET_KEY, []) if path.is_file() else []
+    known = by_key()
+    return frozenset(known[key].name for key in keys if isinstance(key, str) and key in known)
+
+
+def rewritten(path: Path, settings: Settings, before: Settings | None = None) -> str:
+    """Return the file of a crawl with these settings; `before` are those that a command has changed.
+
+    A time limit of one run is not written: only a new crawl, or a command, has one for all runs.
+    """
+    if not path.is_file():
+        return to_toml(settings)
+    changed = {option.name for option in options() if _is_changed(option.name, before, settings)}
+    if "max_time" not in changed:
+        settings = replace(settings, max_time=merged((str(path), from_file(path))).max_time)
+    return to_toml(settings, set_by_operator(path) | changed)
+
+
+def _is_changed(name: str, before: Settings | None, after: Settings) -> bool:
+    return before is not None and getattr(before, name) != getattr(after, name)
+
+
 def from_file(path: Path) -> dict[str, Any]:
     """Return the settings of a TOML file, by field name."""
     values = read_toml(path)
     values.pop(SEEDS_KEY, None)  # see `settings.seeds.seeds_in_config`
+    values.pop(SET_KEY, None)  # see `set_by_operator`
     if isinstance(values.get("ui"), dict):
         values |= _ui_keys(values["ui"], path)
     known = by_key()
@@ -394,7 +432,24 @@ def settings_for_new(sources: Sequence[Source], *, has_domain_list: bool) -> Set
 
 def settings_for_known(stored: Path, sources: Sequence[Source]) -> Settings:
     """Return the settings of a crawl that continues: the folder's, and what may be changed."""
-    return _continued((str(stored), from_file(stored)), str(stored.parent), sources)
+    kept = set_by_operator(stored)
+    values = from_file(stored)
+    given = [_without(each, kept, values.get("block_host", [])) for each in sources]
+    return _continued((str(stored), values), str(stored.parent), given)
+
+
+def _without(source: Source, kept: Collection[str], blocked: Sequence[str]) -> Source:
+    """Return what a source says, without what commands have set since if it is a file that is given at every start.
+
+    A host that either of them blocks is blocked.
+    """
+    where, values = source
+    if not isinstance(where, FileLabel) or not kept:
+        return source
+    left = {name: value for name, value in values.items() if name not in kept}
+    if "block_host" in kept and "block_host" in values:
+        left["block_host"] = list(dict.fromkeys([*blocked, *values["block_host"]]))
+    return where, left
 
 
 def settings_in(stored: bytes, ledger: str) -> Settings:
@@ -452,7 +507,7 @@ def _shown(value: object) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
-def to_toml(settings: Settings) -> str:
+def to_toml(settings: Settings, by_operator: Collection[str] = ()) -> str:
     """Return settings as TOML, without passwords; what is not set is omitted."""
     values = msgspec.to_builtins(settings)
     for name in WITH_PASSWORDS:
@@ -465,6 +520,8 @@ def to_toml(settings: Settings) -> str:
         for name, value in values.items()
         if value not in (None, "") and name not in SERVED
     ]
+    if by_operator:
+        lines.append(f"{SET_KEY} = {toml_value(sorted(name.replace('_', '-') for name in by_operator))}")
     for name, rules in tables.items():
         for rule in rules:
             lines.append(f"\n[[{name}]]")

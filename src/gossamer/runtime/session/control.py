@@ -34,7 +34,7 @@ from gossamer.model.state import ALL_PATTERNS, CrawlRecord, OperatorRequest
 from gossamer.runtime.hub.hub import Hub
 from gossamer.runtime.hub.run import OPERATOR, Run
 from gossamer.runtime.session.opt_out import OptOutWatch, blocked_among, name_in
-from gossamer.settings.load import PER_NODE, settings_in, to_toml
+from gossamer.settings.load import PER_NODE, rewritten, settings_in
 from gossamer.settings.model import AfterTarget, Settings
 from gossamer.settings.promises import promises_of
 from gossamer.telemetry.text import plural, released
@@ -149,7 +149,8 @@ class Control:
                 return self._release(pattern)
             case _:
                 settings, done = self._with(command)
-                self._parts.folder.write_settings(to_toml(settings))
+                folder = self._parts.folder
+                folder.write_settings(rewritten(folder.settings_path, settings, self.settings))
                 self._adopt(settings, now)
                 return self._retry_unblocked(done, command.names) if isinstance(command, UnblockNames) else done
         return None

@@ -43,7 +43,7 @@ from gossamer.runtime.stores.run_stores import commit_at_once
 from gossamer.runtime.watch.crash import CrashReporter
 from gossamer.runtime.watch.event_tap import OnEvent
 from gossamer.runtime.watch.watchdog import Watchdog
-from gossamer.settings.load import to_toml
+from gossamer.settings.load import rewritten
 from gossamer.settings.model import Settings
 from gossamer.settings.promises import promises_of
 from gossamer.telemetry.progress import Progress
@@ -147,7 +147,7 @@ class Session:
             self._seeding.check()
             storage.log.open()
             self._seeding.record()
-            storage.folder.write_settings(to_toml(self._plan.settings))
+            storage.folder.write_settings(rewritten(storage.folder.settings_path, self._plan.settings))
             now = self._now()
             self._restore(now)
             self._seeding.open_addresses()
@@ -176,7 +176,7 @@ class Session:
         self._seeding.identify()
         storage.log.open()
         self._seeding.record()
-        storage.folder.write_settings(to_toml(self._plan.settings))
+        storage.folder.write_settings(rewritten(storage.folder.settings_path, self._plan.settings))
         for done in restore_archive(storage.folder, ends):
             storage.emitter.emit(EventName.RECOVERED, now, reason=done)
         self._crawl.state.is_running = True
