@@ -6,10 +6,10 @@
 The web has hosts of every kind in `SHARES`: those that answer at once, and those with a Crawl-delay, dead pages, pages
 that fail once or always, time-outs, 429 with Retry-After, a robots.txt that cannot be reached for hours, hosts that die
 and come back or die for good, redirects, endless sites (which a budget of pages ends), slow hosts, and hosts that
-become slow. One host in sixteen takes about as long as the whole crawl. At each virtual hour the time left and the
+become slow. One host in 32 takes about as long as the whole crawl. At each virtual hour the time left and the
 pages left are read as `status` shows them. After the end they are compared with what was left. An hour is right if
-its number is within 25 %, or within ten minutes or fifty pages. The crawl waits for a host for half an hour
-(`--max-wait`): with less, a Retry-After of the last host ends it early, which nobody can know before.
+its number is within 25 %, or within ten minutes or fifty pages. Retry-After and back-off of those are shorter
+than `--max-wait`: a longer wait of the last host would end the crawl early, which nobody can know before.
 
 With `--real` a small crawl runs in real time, over loopback, with the program as it is; `status` is asked every second.
 """
@@ -47,12 +47,12 @@ from gossamer.telemetry.forecast import limits_of
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
-MAX_WAIT_S = 1800.0
+MAX_WAIT_S = 300.0
 WITHIN = 0.25
 SLACK_S = 600.0
 SLACK_PAGES = 50
 SHARES = {  # of the hosts
-    "plain": 0.30,
+    "plain": 0.32,
     "crawl_delay": 0.15,
     "missing": 0.08,
     "failing": 0.08,
@@ -62,14 +62,14 @@ SHARES = {  # of the hosts
     "returns": 0.05,
     "dies": 0.03,
     "redirects": 0.05,
-    "endless": 0.04,
+    "endless": 0.02,
     "slow": 0.04,
     "slows_down": 0.02,
 }
-LONG_EVERY = 16  # hosts
+LONG_EVERY = 32  # hosts
 REAL_DELAY_S = 0.5
 REAL_SLACK_S = 5.0
-MAX_PAGES = 600  # of a host that is done early
+MAX_PAGES = 400  # of a host that is done early
 
 
 class WeekHost(Struct, frozen=True):
@@ -126,7 +126,7 @@ class WeekWeb:
         if host.kind == "timeouts" and last and (luck < 20 or (luck < 60 and is_first)):
             return Result(task.id, Outcome.TIMEOUT)
         if host.kind == "retry_after" and luck < 4 and is_first:
-            return Result(task.id, Outcome.RATE_LIMITED, status=429, retry_after_s=900.0)
+            return Result(task.id, Outcome.RATE_LIMITED, status=429, retry_after_s=240.0)
         if host.kind == "redirects" and last.isdigit() and luck < 250:
             target = f"http://{host.name}/to/c{last}"
             return Result(task.id, Outcome.REDIRECT, status=302, redirect_to=target)
@@ -148,7 +148,7 @@ def week_hosts(count: int, days: float, seed: int) -> list[WeekHost]:
     for number in range(count):
         kind = kinds[number % len(kinds)]
         is_long = number % LONG_EVERY == 0
-        delay_s = draw.choice((120.0, 180.0, 280.0))  # also less than the default of --max-wait if is_long else 1.0
+        delay_s = draw.choice((45.0, 60.0, 75.0)) if is_long else 1.0  # in back-off still less than `MAX_WAIT_S`
         if kind == "crawl_delay" and not is_long:
             delay_s = draw.choice((5.0, 10.0, 30.0, 60.0))
         length_s = days * DAY_S * (draw.uniform(0.85, 1.1) if is_long else draw.choice((0.01, 0.05, 0.2, 0.5)))
@@ -235,7 +235,7 @@ def run(hosts: int, days: float, seed: int, max_wait_s: float = MAX_WAIT_S) -> C
     plans = week_hosts(hosts, days, seed)
     web = WeekWeb(plans)
     seeds = [f"http://{host.name}/" for host in plans]
-    limits = FrontierLimits(max_pages_per_host=max(100, int(days * DAY_S / 110)))
+    limits = FrontierLimits(max_pages_per_host=max(100, int(days * DAY_S / 40)))
     scenario = Scenario(ImaginedSites(), seeds, limits, delay_s=1.0)
     crawl, _ = scenario.prepare()
     driver = VirtualDriver(crawl, web, START)
