@@ -115,6 +115,7 @@ def test_what_left_the_queue_has_its_referrer(capsys: Output, tmp_path: Path) ->
         status, listed, _ = said(capsys, "retry", out, "--list", "--json")
     letters = [json.loads(line.replace(site.url, "/")) for line in listed.splitlines()]
     assert status == 0
+    assert [letter["url"] for letter in letters] == sorted(letter["url"] for letter in letters)
     assert {letter["referrer"] for letter in letters if letter["outcome"] == "evicted"} == {"/"}
     assert {letter["status"] for letter in letters} == {0}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.handover.findings.sitemap_findings import lastmod_fault
+from gossamer.handover.findings.sitemap_findings import SitemapFault, lastmod_fault
 from tests.cli.crawled import Crawled
 from tests.e2e.program import run
 from tests.reading.folders import is_one_line, said
@@ -87,6 +87,8 @@ def found(capsys: Output, crawled: Crawled, *words: str) -> tuple[dict[str, Any]
 
 def test_every_difference_is_found_with_its_reason(crawled: Crawled, capsys: Output) -> None:
     head, lines = found(capsys, crawled)
+    order = [kind.value for kind in SitemapFault]
+    assert lines == sorted(lines, key=lambda line: (order.index(line["finding"]), line["url"]))
     seen = {(line["finding"], line["url"]): (line["outcome"], line["status"], line["sitemap"]) for line in lines}
     reasons = {(line["finding"], line["url"]): line["reason"] for line in lines}
     torn = reasons.pop(("unreadable", "/torn.xml"))

@@ -1,56 +1,24 @@
 """An answer as lines for other programs: JSON lines that begin with the counts, or CSV.
 
 In CSV, names of fields are the header; lists are joined by spaces, and cells that a spreadsheet would treat as formulas
-are prefixed with `'`. Rows whose counts are known only at the end wait in a temporary file (`Spool`), as do those that
-are sorted (`SortedSpool`).
+are prefixed with `'`. Rows wait on disk, sorted, until all of them are counted (`SortedSpool`).
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from gossamer.handover.export.output import disk_full_at
 from gossamer.handover.findings.link_table import enough_room
 from gossamer.handover.findings.links import csv_line, safe_cells
 
 Row = TypeVar("Row", bound=Struct)
 _encode = msgspec.json.Encoder().encode
-_TEMPORARY = "the folder for temporary files"
-
-
-class Spool(Generic[Row]):
-    """Rows that wait on disk until all of them are counted. Use with `with`."""
-
-    def __init__(self, kind: type[Row]) -> None:
-        self._decode = msgspec.json.Decoder(kind).decode
-
-    def __enter__(self) -> Spool[Row]:
-        self._file = TemporaryFile()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def add(self, row: Row) -> None:
-        """Add a row."""
-        with disk_full_at(_TEMPORARY):
-            self._file.write(_encode(row) + b"\n")
-
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows in the order in which they were added."""
-        with disk_full_at(_TEMPORARY):
-            self._file.seek(0)
-        for line in self._file:
-            yield self._decode(line)
 
 
 class SortedSpool(Generic[Row]):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -18,13 +17,14 @@ from gossamer.cli.opening import add_crawl, open_view, report_elsewhere
 from gossamer.cli.pipes import quiet_pipe
 from gossamer.handover.export.stored import ExportedPages
 from gossamer.handover.findings.sitemap_findings import BAD, SitemapCounts, SitemapFault, SitemapFinding, Sitemaps
-from gossamer.handover.listing import Spool
+from gossamer.handover.listing import SortedSpool
 from gossamer.model.records import FetchKind, UrlRecord
 from gossamer.report.terminal import table
 from gossamer.settings.model import SitemapUse
 from gossamer.telemetry.text import count, plural, printable
 
 _URL_CHARS = 400
+_ORDER = {kind: number for number, kind in enumerate(SitemapFault)}
 _MEANING = {
     SitemapFault.UNREADABLE: "sitemaps that could not be read",
     SitemapFault.BROKEN: "listed, and broken",
@@ -74,11 +74,16 @@ def run(arguments: argparse.Namespace) -> int:
     listed = frozenset(arguments.finding or [kind.value for kind in SitemapFault])
     counts: Counter[str] = Counter()
     missing = 0
-    with quiet_pipe(), open_view(arguments) as crawl, Spool(SitemapFinding) as waiting, Sitemaps(crawl) as sitemaps:
+    with (
+        quiet_pipe(),
+        open_view(arguments) as crawl,
+        SortedSpool(SitemapFinding) as waiting,
+        Sitemaps(crawl) as sitemaps,
+    ):
         for found in sitemaps.findings():
             counts[found.finding] += 1
             if found.finding in listed:
-                waiting.add(found)
+                waiting.add(found, found.url, _ORDER[found.finding])
         ordered = {kind.value: counts[kind] for kind in SitemapFault if counts[kind]}
         head = SitemapHead(crawl.name, sitemaps.counts, ordered)
         if listing.form == "table":
@@ -98,7 +103,7 @@ def _is_sitemap(row: UrlRecord) -> bool:
     return row.kind is FetchKind.SITEMAP
 
 
-def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Listing) -> None:
+def _print_table(head: SitemapHead, waiting: SortedSpool[SitemapFinding], listing: Listing) -> None:
     what = head.compared
     read = f"{plural(what.sitemaps, 'sitemap')} with {plural(what.listed, 'URL')}, {plural(what.pages, 'page')}"
     print(f"{printable(head.crawl, _URL_CHARS)}: {read}")
@@ -108,7 +113,7 @@ def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Lis
     print("\n" + table(["finding", "URLs"], rows))
     shown: Counter[str] = Counter()
     kind = ""
-    for found in _by_finding(waiting):
+    for found in waiting.rows():
         shown[found.finding] += 1
         if listing.limit and shown[found.finding] > listing.limit:
             continue
@@ -118,11 +123,6 @@ def _print_table(head: SitemapHead, waiting: Spool[SitemapFinding], listing: Lis
         print(_line(found))
     if listing.limit and any(number > listing.limit for number in shown.values()):
         print(f"\n{listing.limit} of each are shown; --limit 0 shows all")
-
-
-def _by_finding(waiting: Spool[SitemapFinding]) -> Iterator[SitemapFinding]:
-    """Yield findings by kind: one pass over the file for each, so that memory does not grow."""
-    return (found for kind in SitemapFault for found in waiting.rows() if found.finding is kind)
 
 
 def _line(found: SitemapFinding) -> str:

@@ -19,6 +19,7 @@ from gossamer.control.cluster import queue_again
 from gossamer.control.record import is_ledger_url
 from gossamer.control.target import operator, target
 from gossamer.engine.admission.revival import NO_LETTERS, is_requested, purpose_of, queued_again
+from gossamer.handover.listing import SortedSpool
 from gossamer.model.commands import RetryLetters
 from gossamer.model.errors import UsageError
 from gossamer.model.records import ANSWERED, Outcome, UrlId, UrlRecord
@@ -139,9 +140,15 @@ def _letter(key: UrlId, row: UrlRecord, crawl: CrawlView) -> DeadLetterLine:
     return DeadLetterLine(row.url, key.hex(), *what, referrer, row.depth, row.attempt + 1, row.fetched_at)
 
 
+def _line(letter: DeadLetterLine) -> str:
+    status = f" {letter.status}" if letter.status else ""
+    mark = "" if letter.purpose == "page" else f" [{letter.purpose}]"
+    return f"{letter.outcome}{status} {printable(letter.url, 2000)}{mark} {printable(letter.error)}".rstrip()
+
+
 def _list(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
-    with open_view(arguments) as crawl:
+    with open_view(arguments) as crawl, SortedSpool(DeadLetterLine) as waiting:
         shared = crawl if isinstance(crawl, SharedReader) else None
         if arguments.stored_on and shared is not None:
             check_node(shared, arguments.stored_on)
@@ -150,12 +157,9 @@ def _list(arguments: argparse.Namespace) -> int:
             if not is_requested(row, wanted):
                 continue
             outcomes[row.outcome] += 1
-            if arguments.json:
-                print(msgspec.json.encode(_letter(key, row, crawl)).decode())
-            else:
-                status = f" {row.status}" if row.status else ""
-                mark = "" if (purpose := purpose_of(row)) == "page" else f" [{purpose}]"
-                print(f"{row.outcome}{status} {printable(row.url, 2000)}{mark} {printable(row.error)}".rstrip())
+            waiting.add(_letter(key, row, crawl), row.url)
+        for letter in waiting.rows():
+            print(msgspec.json.encode(letter).decode() if arguments.json else _line(letter))
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
     letters = "dead letter" if outcomes.total() == 1 else "dead letters"
     what = f"URLs stored on {arguments.stored_on}" if arguments.stored_on else letters
