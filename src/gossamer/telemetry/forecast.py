@@ -73,6 +73,7 @@ class Forecaster:
 
     def __init__(self, max_wait_s: float) -> None:
         self._max_wait_s = max_wait_s
+        self._counts_until_s = max_wait_s  # a host that waits for longer is decided on in `settle`
         self._begin = [0.0] * _CLASSES  # sum of 1 - w / i, by the class of w; like the next
         self._speed = [0.0] * _CLASSES  # sum of 1 / i
         self._end = [0.0] * _CLASSES  # sum of e / i, by the class of the end e; like the next
@@ -95,28 +96,9 @@ class Forecaster:
 
         It takes `more_requests` than one for each URL, and at least until `last_s`.
         """
-        if wait_s > self._max_wait_s:
+        if wait_s > self._counts_until_s:
             self._resting.append((wait_s, name, urls, interval_s, more_requests))
             return
-        self._add(name, urls, interval_s, wait_s, more_requests=more_requests, last_s=last_s)
-
-    def add_parked(self, urls: int) -> None:
-        """Add a host that may never answer again: its URLs are not in the forecast."""
-        self.parked_urls += urls
-        self.parked_hosts += 1
-
-    def settle(self) -> None:
-        """Count hosts that wait for longer than the crawl would for them alone, if it lasts until then anyway."""
-        for wait_s, name, urls, interval_s, more_requests in sorted(self._resting):
-            if wait_s <= max((each[0] for each in self._longest), default=0.0) + self._max_wait_s:
-                self._add(name, urls, interval_s, wait_s, more_requests=more_requests, last_s=0.0)
-            else:
-                self.add_parked(urls)
-        self._resting = []
-
-    def _add(
-        self, name: str, urls: int, interval_s: float, wait_s: float, *, more_requests: float, last_s: float
-    ) -> None:
         interval_s = min(max(interval_s, _MIN_INTERVAL_S), _MAX_S)
         wait_s = min(wait_s, _MAX_S)
         self.urls += urls
@@ -135,6 +117,23 @@ class Forecaster:
             heapq.heappush(self._longest, (end_s, name, urls, interval_s))
         elif end_s > self._longest[0][0]:
             heapq.heapreplace(self._longest, (end_s, name, urls, interval_s))
+
+    def add_parked(self, urls: int) -> None:
+        """Add a host that may never answer again: its URLs are not in the forecast."""
+        self.parked_urls += urls
+        self.parked_hosts += 1
+
+    def settle(self) -> None:
+        """Count hosts that wait for longer than the crawl would for them alone, if it lasts until then anyway."""
+        resting = sorted(self._resting)
+        self._resting = []
+        for wait_s, name, urls, interval_s, more_requests in resting:
+            if wait_s <= max((each[0] for each in self._longest), default=0.0) + self._max_wait_s:
+                self._counts_until_s = wait_s
+                self.add(name, urls, interval_s, wait_s, more_requests=more_requests)
+            else:
+                self.add_parked(urls)
+        self._counts_until_s = self._max_wait_s
 
     def _made_by(self) -> Iterator[tuple[float, float]]:
         """Yield times, and how many requests are made by then."""

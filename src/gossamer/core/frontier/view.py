@@ -63,13 +63,16 @@ class FrontierView:
         record = host.record
         if record.is_blocked or record.is_dead or not record.queued:
             return HostAhead()
-        delay_s = host.delay_s()
-        usual_s = usual_delay_s(record, host.floor_s) if record.backoff else delay_s
-        ahead = HostAhead(record.queued, interval_s=max(usual_s, record.latency_s / host.connections))
-        # Each success halves the delay: all that remains of back-off takes about as long as the present one.
-        ahead.wait_s = max(0.0, record.next_at - now, record.parked_until - now) + max(0.0, delay_s - ahead.interval_s)
-        ahead.park_s = park_after(record.failures_in_a_row + 1) if record.failures_in_a_row else 0.0
-        ahead.is_failing = bool(record.robots_tries or record.failures_in_a_row)
+        delay_s = usual_s = host.delay_s()
+        ahead = HostAhead(record.queued)
+        ahead.wait_s = max(0.0, record.next_at - now, record.parked_until - now)
+        if record.backoff:  # each success halves the delay: all that remains takes about as long as the present one
+            usual_s = usual_delay_s(record, host.floor_s)
+            ahead.wait_s += delay_s - usual_s
+        ahead.interval_s = max(usual_s, record.latency_s / host.connections)
+        if record.failures_in_a_row or record.robots_tries:
+            ahead.is_failing = True
+            ahead.park_s = park_after(record.failures_in_a_row + 1)
         if not host.origins:
             ahead.more_requests = 1  # robots.txt
         if host.deferred:
