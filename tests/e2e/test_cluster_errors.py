@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,19 +104,44 @@ def test_a_server_without_an_append_only_file_is_warned_of(server: RedisServer, 
     assert "--appendonly yes" in done.stderr
 
 
-def test_a_server_that_is_full_for_a_while_loses_nothing(server: RedisServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_while_a_server_is_full_fetching_is_paused_on_every_node_and_nothing_is_lost(
+    server: RedisServer, tmp_path: Path, *, is_killed: bool
+) -> None:
     client = server.client()
-    with RunningWeb(preset("small", seed=3, pages=150)) as web:
-        nodes = Nodes(web, server, tmp_path, name="filled", more=["--politeness-ms", "400"])  # not over too soon
+    name = f"filled{is_killed}"
+    with RunningWeb(preset("small", seed=3, pages=400)) as web:
+        nodes = Nodes(web, server, tmp_path, name=name, more=["--politeness-ms", "200"])
         nodes.start("a", "b")
         nodes.wait_for_requests(60)
         client.config_set("maxmemory", "1mb")
-        nodes.wait_for(lambda: any("is full" in events_of(tmp_path / name) for name in ("a", "b")))
+        nodes.wait_for(lambda: all("fetching is paused: ledger" in events_of(tmp_path / each) for each in ("a", "b")))
+        nodes.wait_for(lambda: all(is_paused(each) for each in shown_nodes(nodes)))
+        before = len(web.log())
+        begun_at = time.monotonic()
+        nodes.wait_for(lambda: time.monotonic() > begun_at + 2.0)
+        assert len(web.log()) == before
+        if is_killed:
+            nodes.kill("a")
+            nodes.kill("b")
         client.config_set("maxmemory", "0")
+        if is_killed:
+            nodes.start("a", "b")
         nodes.quicken()
         assert nodes.end("a")["finished"] == nodes.end("b")["finished"] == "exhausted"
-        nodes.check(max_twice=200)
+        nodes.check(max_twice=100 if is_killed else 0)
     client.close()
+
+
+def shown_nodes(nodes: Nodes) -> list[dict[str, Any]]:
+    done = run("status", nodes.url, "--json")
+    assert done.returncode == 0, done.stderr
+    shown: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]
+    return shown
+
+
+def is_paused(node: dict[str, Any]) -> bool:
+    return node["is_live"] and not node["in_flight"] and node["load"]["evidence"] == "it is paused: ledger"
 
 
 def events_of(folder: Path) -> str:

@@ -46,6 +46,8 @@ CONTROL_SCRIPTS = (
     "start", "change_record", "join", "renew", "leave", "take", "release", "receive", "claim", "try_end", "sizes",
     "reserve",
 )  # fmt: skip
+# Run by a server that is full, too: they store next to nothing, and nodes that wait for memory keep their shards.
+_WHEN_FULL = frozenset({"renew", "leave", "release", "claim"})
 _INCLUDED: Mapping[str, Sequence[str]] = {
     "commit": ("arguments", "basis", "rows", "pages"),
     "decide": ("arguments", "basis"),
@@ -68,7 +70,8 @@ def script_text(name: str, *, is_spread: bool) -> str:
     constants += f"local IS_SPREAD = {str(is_spread).lower()}\n"
     parts = ("common", *_INCLUDED.get(name, ()), name)
     folder = files("gossamer.backends.redis").joinpath("lua")
-    return "#!lua\n" + constants + "".join(folder.joinpath(f"{part}.lua").read_text() for part in parts)
+    first = "#!lua flags=allow-oom\n" if name in _WHEN_FULL else "#!lua\n"
+    return first + constants + "".join(folder.joinpath(f"{part}.lua").read_text() for part in parts)
 
 
 class ServerCalls:

@@ -41,6 +41,7 @@ from gossamer.reading.host_states import HostTally
 from gossamer.runtime.cluster.seat import Seat
 from gossamer.runtime.recovery.refused_messages import REFUSED, refusal, set_message_aside
 from gossamer.runtime.session.clock import lease_clock
+from gossamer.runtime.stores.outage import Outage
 from gossamer.telemetry.text import waiting_for
 
 RENEWALS_PER_LEASE = 10  # with each a node learns who has died
@@ -55,6 +56,7 @@ REFUSED_CLAIM_S = 1.0  # until the budget is asked again, after it had less than
 CLAIM_EVERY_S = 0.1
 RESERVE_EVERY_S = 0.15
 RETRY_S = 0.3
+PAUSED_BY = "ledger"
 JUST_AFTER_S = 0.02
 WARN_EVERY_S = 30.0
 WARN_OF_WAITING_EVERY_S = 300.0
@@ -359,6 +361,11 @@ class NodeAgent:
             self._all_pages = sum(view.totals.pages for view in views.values())
         return self._all_pages
 
+    def outage(self) -> Outage:
+        """Return what pauses fetching while the ledger accepts no commit."""
+        assert self._submit is not None
+        return Outage(PAUSED_BY, "ledger_unreachable", self._submit, self._warn, asyncio.get_running_loop())
+
     def archive_ends(self) -> dict[str, int]:
         """Return the committed lengths of the archive files in this node's folder."""
         shared = self._seat.shared
@@ -404,18 +411,23 @@ class NodeCommits:
         sealed = self._ledger.seal()
         if not self._agent.node.has_news() and not sealed.by_shard():
             return sealed
-        return SealedNode(self, sealed, self._agent.node.seal(sealed))
+        return SealedNode(self, sealed, self._agent.node.seal(sealed), self._agent.outage())
 
-    def write(self, sealed: SealedChanges, commit: Commit) -> None:
-        """Send a commit until the shared ledger has it, or the lease ends; then write it here. In a thread."""
+    def write(self, sealed: SealedChanges, commit: Commit, outage: Outage) -> None:
+        """Send a commit until the shared ledger has it, or the lease ends; then write it here. In a thread.
+
+        Meanwhile fetching is paused: what is not committed may be fetched again by others.
+        """
         known = None
         while known is None:
             if lease_clock() >= self._agent.lease_until:
                 raise LeaseLostError(f"node {self._seat.node.name}: its lease ended before a commit could be made")
             try:
                 known = self._seat.shared.commit(self._seat.node, commit)
-            except LedgerUnavailableError:
+            except LedgerUnavailableError as error:
+                outage.go_on(error)
                 time.sleep(RETRY_S)
+        outage.end()
         sealed.write()
         # Not before: shards that leave with this commit are dropped from the local store when it is recorded.
         self._written = commit, known
@@ -424,7 +436,8 @@ class NodeCommits:
 class SealedNode:
     """See `gossamer.ports.SealedChanges`."""
 
-    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit) -> None:
+    def __init__(self, commits: NodeCommits, sealed: SealedChanges, commit: Commit, outage: Outage) -> None:
+        self._outage = outage
         self._commits = commits
         self._sealed = sealed
         self._commit = commit
@@ -433,4 +446,4 @@ class SealedNode:
 
     def write(self) -> None:
         """Make the changes durable: at the shared ledger first."""
-        self._commits.write(self._sealed, self._commit)
+        self._commits.write(self._sealed, self._commit, self._outage)

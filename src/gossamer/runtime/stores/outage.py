@@ -1,8 +1,8 @@
-"""A store on another machine is away: fetching pauses, the operator is warned, and the crawl goes on by itself.
+"""A store or a ledger on other machines is away: fetching pauses, the operator is warned, and it goes on by itself.
 
-The part of a commit that needs the store is repeated in the commit's thread until it succeeds: no ledger row refers to
-what the store does not have. Everything that was fetched is in the crawl folder meanwhile. If the crawl is stopped,
-nothing more is committed: the folder is as after a kill, and the next run recovers it.
+The part of a commit that needs it is repeated in the commit's thread until it succeeds: no ledger row refers to what
+the store does not have. Everything that was fetched is in the crawl folder meanwhile. If a crawl waits for a store and
+is stopped, nothing more is committed: the folder is as after a kill, and the next run recovers it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from time import monotonic
 
 from msgspec import Struct, field
 
-from gossamer.model.commands import Pause, Resume
-from gossamer.model.errors import StoreUnavailableError
+from gossamer.model.commands import Command, Pause, Resume
+from gossamer.model.errors import GossamerError, StoreUnavailableError
 from gossamer.runtime.hub.run import Run
 from gossamer.runtime.stores.store_stats import StoreStats
 
 PAUSED_BY = "store"
 RULE = "store_unreachable"
+WARN_EVERY_S = 30.0
 
 
 class OutageControl(Struct, frozen=True):
@@ -29,13 +30,13 @@ class OutageControl(Struct, frozen=True):
     run: Run
     warn: Callable[[str, str], None]  # the name of a rule, and a text. In the event loop
     retry_s: float = 1.0
-    warn_every_s: float = 30.0
+    warn_every_s: float = WARN_EVERY_S
     stats: StoreStats = field(default_factory=StoreStats)
 
 
 def patiently(act: Callable[[], None], control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
     """Call a function until the store is not away, unless the crawl is stopped. In a thread."""
-    outage = _Outage(control, loop)
+    outage = Outage(PAUSED_BY, RULE, control.run.submit, control.warn, loop, warn_every_s=control.warn_every_s)
     stats = control.stats
     retry = threading.Event()  # never set: a wait that the end of the process does not delay
     while True:
@@ -57,28 +58,41 @@ def _given_up(error: StoreUnavailableError) -> StoreUnavailableError:
     return StoreUnavailableError(f"{error}; stopped before it was back: nothing is lost, resume when it is")
 
 
-class _Outage:
-    """A time in which the store cannot be reached."""
+class Outage:
+    """A time in which commits cannot be made. Used in the commit's thread."""
 
-    def __init__(self, control: OutageControl, loop: asyncio.AbstractEventLoop) -> None:
-        self._control = control
+    def __init__(
+        self,
+        by: str,
+        rule: str,
+        submit: Callable[[Command], None],
+        warn: Callable[[str, str], None],
+        loop: asyncio.AbstractEventLoop,
+        *,
+        warn_every_s: float = WARN_EVERY_S,
+    ) -> None:
+        self._by = by  # what is away
+        self._rule = rule  # of the warning
+        self._submit = submit
+        self._warn = warn
         self._loop = loop
+        self._warn_every_s = warn_every_s
         self._began_at = self._warned_at = 0.0
 
-    def go_on(self, error: StoreUnavailableError) -> None:
+    def go_on(self, error: GossamerError) -> None:
         """Pause the crawl, and warn if that is due."""
         now = monotonic()
         if not self._began_at:
             self._began_at = now
-            self._loop.call_soon_threadsafe(self._control.run.submit, Pause(PAUSED_BY))
-        elif now - self._warned_at < self._control.warn_every_s:
+            self._loop.call_soon_threadsafe(self._submit, Pause(self._by))
+        elif now - self._warned_at < self._warn_every_s:
             return
         self._warned_at = now
         waited = f" for {now - self._began_at:.0f} s" if now > self._began_at else ""
         text = f"fetching is paused{waited}: {error}; nothing is lost, and it goes on by itself"
-        self._loop.call_soon_threadsafe(self._control.warn, RULE, text)
+        self._loop.call_soon_threadsafe(self._warn, self._rule, text)
 
     def end(self) -> None:
         """Let the crawl go on."""
         if self._began_at:
-            self._loop.call_soon_threadsafe(self._control.run.submit, Resume(PAUSED_BY))
+            self._loop.call_soon_threadsafe(self._submit, Resume(self._by))
