@@ -79,6 +79,18 @@ def test_hosts_of_a_domain_that_is_held_have_turns_of_their_own() -> None:
     assert all(made.next_turn("greedy.test", 0.0) <= DAY for _ in range(1000))
 
 
+def test_a_domain_without_pages_has_turns_even_if_all_others_are_held() -> None:
+    made = DomainShares()
+    for name, pages in (("all.test", PAGES), ("empty.test", 0)):
+        made.count(name, pages, 1, 0.0)
+    made.adjust(BUDGET, PAGES, 0.0)
+    for name, pages in (("all.test", PAGES), ("empty.test", 0)):
+        spend(made, name, pages, 0.0)
+    made.adjust(BUDGET, PAGES, 0.0)
+    assert made.held == 2
+    assert 0 < made.next_turn("empty.test", 0.0) <= DAY
+
+
 def test_who_has_had_little_is_forgotten_and_who_stops_is_no_longer_held() -> None:
     made = shares()
     for number in range(10_000):

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 POOL = 0.2  # of the others' shares, for what domains have beyond theirs
 _OTHERS = 4  # one greedy domain gets a fifth of the pool
+MIN_SHARE = 0.001  # of the budget, of a domain without pages while all others are held, too
 BURST_DAYS = 2.0  # of what a domain may have, at once
 MIN_BURST = 16.0  # visits
 ALONE_DAYS = 30.0
@@ -128,7 +129,8 @@ class DomainShares:
 
     def _per_day(self, bucket: _Bucket) -> float:
         share = min(bucket.pages / self._pages, 1.0)
-        return share * self._budget + self._beyond + self._lent * bucket.is_held
+        allowed = share * self._budget + self._beyond + self._lent * bucket.is_held
+        return max(allowed, MIN_SHARE * self._budget)
 
     def _capacity(self, bucket: _Bucket) -> float:
         return max(BURST_DAYS * self._per_day(bucket), MIN_BURST)
