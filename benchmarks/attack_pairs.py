@@ -42,6 +42,7 @@ SHARED = "127.9.9.9"
 SEVERAL = 60  # addresses of a hostile party that has many
 OTHERS = ["127.1.1.1", *(f"127.2.2.{n + 1}" for n in range(HOSTS)), *(f"127.3.{n}.3" for n in range(SEVERAL))]
 PAGE_BYTES = 5_000_000
+CLOSED_S = 0.02  # within which a request is over whose connection the crawl has closed: the next one may be here before
 
 TRAITS = (
     "slow answers",
@@ -161,7 +162,7 @@ class Parties:
     ) -> None:
         """Answer a request."""
         self._open[address] += 1
-        self.most_open[address] = max(self.most_open[address], self._open[address])
+        asyncio.get_running_loop().call_later(CLOSED_S, self._count_open, address)
         try:
             if "evil" in name:
                 self.hostile += 1
@@ -172,6 +173,9 @@ class Parties:
                 await self._serve(name, path, write)
         finally:
             self._open[address] -= 1
+
+    def _count_open(self, address: str) -> None:
+        self.most_open[address] = max(self.most_open[address], self._open[address])
 
     async def _serve(self, name: str, path: str, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
         await asyncio.sleep(0.02)
