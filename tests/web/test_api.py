@@ -88,6 +88,27 @@ def test_hosts_are_sorted_searched_and_paged_without_a_gap(server: Served, finis
     assert [host["name"] for host in found["hosts"]] == sorted(host["name"] for host in found["hosts"])
 
 
+def test_the_list_of_hosts_has_the_states_that_the_status_counts(stopped: Crawled, tmp_path: Path) -> None:
+    path = stopped.copied(tmp_path / "copy")
+    settings = path / "crawl.toml"
+    settings.write_text("max-pages-per-host = 1\n" + settings.read_text())
+    with ledger_of(path) as ledger:
+        blocked = min(ledger.hosts(), key=lambda host: host.queued)
+        blocked.is_blocked = True
+        ledger.put_host(blocked)
+    with CrawlReader(path) as crawl:
+        counted = crawl.hosts().states
+    with served(path) as server:
+        listed = server.ask("/api/hosts?limit=500").json["hosts"]
+        over = server.ask("/api/hosts?state=over_budget").json["hosts"]
+        refused = server.ask("/api/hosts?state=blocked").json["hosts"]
+        one = server.ask(f"/api/hosts/{over[0]['name']}").json["host"]
+    assert Counter(host["state"] for host in listed) == Counter({name: n for name, n in counted.items() if n})
+    assert len(over) == counted["over_budget"] > 0
+    assert [host["name"] for host in refused] == [blocked.name]
+    assert (one["place"], one["time_left_s"]) == ("over_budget", 0)
+
+
 def test_a_host_has_its_pace_its_robots_as_parsed_and_every_request(server: Served) -> None:
     hosts = server.ask("/api/hosts").json["hosts"]
     host, kinds = hosts[0], set()
