@@ -40,6 +40,18 @@ def test_a_paused_crawl_has_no_rate_and_begins_anew_afterwards() -> None:
     assert (gauges.rates["10s"].pages, gauges.core_share) == (10.0, {"hub": 0.0})
 
 
+def test_a_crawl_grows_while_more_urls_are_found_than_fetched() -> None:
+    gauges = Gauges()
+    seen = []
+    for second in range(200):
+        known = 100 + 20 * min(second, 50)  # after 50 s everything is found
+        look(gauges, float(second), fetches=5 * second, urls_seen=known)
+        seen.append(gauges.is_growing)
+    assert seen[0] is False, "one moment shows nothing"
+    assert all(seen[1:51])
+    assert not any(seen[110:])
+
+
 def test_a_crawl_that_has_just_begun_has_no_rate() -> None:
     gauges = Gauges()
     look(gauges, 0.0, pages=70)

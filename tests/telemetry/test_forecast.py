@@ -81,6 +81,17 @@ def test_a_host_that_is_parked_for_long_counts_if_the_crawl_lasts_until_then_any
     assert chain.seconds == pytest.approx(1269.0), "it waits for one, and then for the other"
 
 
+def test_while_more_urls_are_found_than_fetched_it_is_a_lower_bound_and_says_so() -> None:
+    forecaster = of(("a.test", 10, 1.0, 0.0))
+    growing = forecaster.forecast(ForecastLimits(is_growing=True))
+    assert growing.is_at_least
+    assert growing.text == "10 queued URLs are done in about 9 s at least: more URLs are found than fetched"
+    assert not forecaster.forecast(ForecastLimits()).is_at_least
+    ended = forecaster.forecast(ForecastLimits(is_growing=True, pages_left=5))
+    assert not ended.is_at_least, "the limit ends it, whatever is found"
+    assert not of().forecast(ForecastLimits(is_growing=True)).is_at_least
+
+
 def test_time_passes_between_two_forecasts() -> None:
     forecaster = of(("a.test", 1001, 1.0, 0.0), ("b.test", 101, 1.0, 0.0))
     later = forecaster.forecast(ForecastLimits(), age_s=40.0)

@@ -70,6 +70,12 @@ def test_the_share_is_of_the_pages_or_of_what_is_known() -> None:
     assert share_done(Figures(totals=Totals(), out="crawl")) == 0.0
 
 
+def test_a_lower_bound_of_the_time_left_is_called_so() -> None:
+    forecast = Forecast(seconds=180.0, text="", is_at_least=True)
+    figures = Figures(totals=Totals(pages=4), out="crawl", forecast=forecast)
+    assert "at least 3 min left" in view_of(figures, 100, has_colors=False)[0].text
+
+
 def test_a_paused_crawl_says_so_and_has_no_time_left() -> None:
     shown = lines(replace(RUNNING, state=RunState.PAUSED, paused_seconds=200.0, forecast=None))
     assert shown[0].endswith("pages · paused for 3 min 20 s")

@@ -288,6 +288,7 @@ class Forecast(Struct, frozen=True):
     rest_seconds: float | None = None  # until everything except the slow hosts is done
     slow_hosts: list[SlowHost] = []
     text: str = ""  # one line for people
+    is_at_least: bool = False  # more URLs are found than fetched: it will take longer
 
 
 class ParkedHost(Struct, frozen=True):

@@ -30,6 +30,7 @@ _SLOW_S = 60.0
 MIN_TRIED = 20  # requests for URLs: before that, each counts as a page
 _SLOW_FACTOR = 2.0  # slow hosts take this much longer than the slowest of the others
 KNOWN_NOW = "(of what is known now)"
+GROWING = "at least: more URLs are found than fetched"
 NOTHING_QUEUED = "nothing is queued"
 _BOUNDS_S = [_FIRST_S * _STEP**index for index in range(_CLASSES)]
 
@@ -42,6 +43,7 @@ class ForecastLimits(Struct, frozen=True):
     pages_per_fetch: float = 1.0
     requests_per_url: float = 1.0  # with its retries
     max_fetches_per_s: float | None = None  # if something else than politeness binds it
+    is_growing: bool = False  # more URLs are found than fetched
 
     @property
     def pages_per_url(self) -> float:
@@ -55,6 +57,7 @@ def limits_of(
     pages_left: int | None = None,
     seconds_left: float | None = None,
     max_fetches_per_s: float | None = None,
+    is_growing: bool = False,
 ) -> ForecastLimits:
     """Return the limits of a crawl whose URLs take as many requests, and bring as many pages, as they did so far."""
     tried = totals.fetches - totals.robots_fetches - totals.failed_lookups
@@ -65,6 +68,7 @@ def limits_of(
         pages_per_fetch=totals.pages / tried if is_known else 1.0,
         requests_per_url=tried / max(1, tried - totals.retries) if is_known else 1.0,
         max_fetches_per_s=max_fetches_per_s,
+        is_growing=is_growing,
     )
 
 
@@ -169,8 +173,11 @@ class Forecaster:
         ]
         end_s, limit = _first_end(whole_s, self._pages_end_s(limits), limits.seconds_left)
         end_s = max(0.0, end_s - age_s)
+        is_at_least = limits.is_growing and not limit and self.urls > 0
         text = self._text(end_s, limit, rest_s, slow_hosts)
-        return Forecast(end_s, min(rest_s, end_s), slow_hosts, text)
+        if is_at_least:
+            text = text.replace(KNOWN_NOW, GROWING)
+        return Forecast(end_s, min(rest_s, end_s), slow_hosts, text, is_at_least)
 
     def _pages_end_s(self, limits: ForecastLimits) -> float | None:
         if limits.pages_left is None:

@@ -63,7 +63,7 @@ def time_left(figures: Figures) -> str:
     """Return the time left, for people; empty if it is not known."""
     if figures.forecast is None or figures.forecast.seconds is None or figures.state is not RunState.RUNNING:
         return ""
-    return f"{roughly(figures.forecast.seconds)} left"
+    return f"{'at least ' if figures.forecast.is_at_least else ''}{roughly(figures.forecast.seconds)} left"
 
 
 def state_text(figures: Figures) -> str:

@@ -119,6 +119,7 @@ class FiguresSource:
         is_limited = limits.max_pages is not None and not self._measures.is_node
         return limits_of(
             totals,
+            is_growing=gauges.is_growing,
             pages_left=max(0, (limits.max_pages or 0) - pages) if is_limited else None,
             seconds_left=None if max_time_s is None else max(0.0, max_time_s - run.active_s(self._now())),
             max_fetches_per_s=gauges.rates["10s"].fetches or None if is_slowed else None,

@@ -32,12 +32,13 @@ class Moment(Struct, frozen=True):
     bytes: int = 0
     hub_cpu_s: float = 0.0
     worker_cpu_s: dict[int, float] = {}
+    known: int = 0  # URLs
 
     @classmethod
     def of(cls, figures: Figures, machine: Machine) -> Moment:
         totals = figures.totals
         counts = totals.pages, totals.fetches, totals.errors, totals.bytes
-        return cls(figures.run_seconds, *counts, machine.hub_cpu_s, machine.worker_cpu_s)
+        return cls(figures.run_seconds, *counts, machine.hub_cpu_s, machine.worker_cpu_s, totals.urls_seen)
 
     def rate_since(self, earlier: Moment) -> Throughput:
         seconds = self.at_s - earlier.at_s
@@ -69,6 +70,7 @@ class Gauges:
         self.jump_s = 0.0  # the last one
         self.bound_by: BoundBy | None = None
         self.forecast: Forecast | None = None
+        self.is_growing = False  # in the last minute more URLs were found than fetched
         self.parked_hosts = self.parked_urls = 0  # when the forecast was made
         self.retried_urls = self.over_budget_urls = 0  # then
         self.next_retry: NextRetry | None = None  # then
@@ -91,6 +93,8 @@ class Gauges:
         run = now.rate_since(self._first)
         self.rates = {"10s": now.rate_since(recent), "1m": now.rate_since(moments[0]), "run": run}
         self.core_share = now.core_share_since(recent)
+        before = moments[0]
+        self.is_growing = now.known - before.known > now.fetches - before.fetches
 
     def judge(self, load: Load) -> None:
         """Find what binds the crawl, from what it is doing now and was doing ten seconds ago. Once per second."""
