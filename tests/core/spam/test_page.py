@@ -145,6 +145,11 @@ def test_sentences_that_never_use_a_word_again_are_generated() -> None:
     invented = ["".join(draw.choice("aeioubdgklmnprst") for _ in range(8)) for _ in range(2000)]
     body = "".join(f"<p>{' '.join(draw.sample(invented, 9)).capitalize()}.</p>" for _ in range(40))
     assert signals_of(body, *ELSEWHERE) == ["generated_text"]
+    korean = [
+        "".join(draw.choice("가나다라마바사아자차카타파하거너더러머버서어저처커터퍼허") for _ in range(4))
+        for _ in range(2000)
+    ]
+    assert signals_of("".join(f"<p>{' '.join(draw.sample(korean, 9))}.</p>" for _ in range(40)), *ELSEWHERE) == []
     # A list of names has no sentences.
     names = ", ".join(draw.sample(invented, 400))
     assert signals_of(f"<p>{names}</p>", *ELSEWHERE) == []

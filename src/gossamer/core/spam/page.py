@@ -74,7 +74,7 @@ MAX_TEMPLATE_CODES = 0.1  # of the words: pages of an API differ in little else
 DOORWAY = "doorway"
 DOORWAY_SCORE = 0.7
 _SENTENCE_END = rb"[a-z\x80-\xff][.!?](?=\s|$)"
-_IDEOGRAPH = rb"[\xe4-\xe9]"  # whose pairs, which count as words, seldom return
+_EAST_ASIAN = rb"[\xe3-\xed]"  # pairs of characters, which count as words, and Korean words seldom return
 _COMMON_LABELS = frozenset({"", "www."})
 
 
@@ -221,7 +221,7 @@ def _running(words: Repetition, document: Document, signature: bytes, keys: tupl
     if salad >= MIN_SALAD and words.run_distinct - words.run_codes >= MIN_SALAD_VOCABULARY * salad:
         sentences = len(re.findall(_SENTENCE_END, text[:HEAD_BYTES]))
         is_prose = sentences * MAX_WORDS_PER_SENTENCE >= min(document.words, HEAD_WORDS)
-        if is_prose and not re.search(_IDEOGRAPH, text[:HEAD_BYTES]):
+        if is_prose and not re.search(_EAST_ASIAN, text[:HEAD_BYTES]):
             different = words.run_distinct - words.run_codes
             reason = f"generated_text: {different} of {salad} words in its sentences are different"
             return Signal("generated_text", 0.5, reason)
