@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gossamer.control.record import open_crawl
+from gossamer.reading.cluster import SharedReader
 from gossamer.sim.web.web import preset
 from tests.e2e.program import run, start
 from tests.e2e.test_cluster import Nodes
@@ -56,6 +60,26 @@ def test_all_nodes_pause_within_two_seconds_and_go_on(nodes: Nodes, web: Running
     nodes.quicken()
     assert {nodes.end(name)["finished"] for name in NAMES} == {"exhausted"}
     nodes.check()
+
+
+def test_the_status_of_running_nodes_says_how_long_the_crawl_takes(nodes: Nodes) -> None:
+    def forecast() -> dict[str, object] | None:
+        found: dict[str, object] | None = json.loads(run("status", nodes.url, "--json").stdout)["forecast"]
+        return found if found is not None and found["seconds"] else None
+
+    wait_for(forecast)
+    shown = run("status", nodes.url).stdout
+    assert re.search(r"forecast +[\d,]+ queued URLs? (is|are) done in about .* on 3 nodes", shown), shown
+    with SharedReader(*open_crawl(nodes.url), nodes.url, {}, time.time()) as crawl:
+        figures = crawl.figures()
+    assert figures.forecast is not None, "the dashboard of a ledger shows these"
+    assert "on 3 nodes" in figures.forecast.text
+    tell(nodes, "pause")
+    assert json.loads(run("status", nodes.url, "--json").stdout)["forecast"] is None
+    tell(nodes, "resume")
+    nodes.quicken()
+    for name in NAMES:
+        nodes.end(name)
 
 
 def test_a_blocked_host_is_left_alone_by_all_nodes_within_two_seconds(nodes: Nodes, web: RunningWeb) -> None:
