@@ -113,7 +113,7 @@ def test_while_a_server_is_full_fetching_is_paused_on_every_node_and_nothing_is_
     with RunningWeb(preset("small", seed=3, pages=400)) as web:
         nodes = Nodes(web, server, tmp_path, name=name, more=["--politeness-ms", "200"])
         nodes.start("a", "b")
-        nodes.wait_for_requests(60)
+        nodes.wait_for(lambda: all('"event":"fetch_ok"' in events_of(tmp_path / each) for each in ("a", "b")))
         client.config_set("maxmemory", "1mb")
         nodes.wait_for(lambda: all("fetching is paused: ledger" in events_of(tmp_path / each) for each in ("a", "b")))
         nodes.wait_for(lambda: all(is_paused(each) for each in shown_nodes(nodes)))

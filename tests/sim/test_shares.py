@@ -123,6 +123,22 @@ def test_slow_names_of_many_domains_at_a_shared_address_leave_room_for_quick_hos
     assert share >= FAIR
 
 
+def silent(task: FetchTask, _now: float) -> Result:
+    return Result(task.id, Outcome.TIMEOUT, error="silent")
+
+
+def test_a_hundred_silent_domains_at_a_shared_address_delay_its_honest_hosts_once() -> None:
+    attack = {f"evil{n}.test": ImaginedHost(latency_s=30.0, address=SHARED, says=silent) for n in range(100)}
+    share, _ = beside(attack, seconds=300.0, address=SHARED)
+    assert share >= FAIR
+
+
+def test_domains_that_take_long_but_are_not_slow_do_not_count_as_many_turns() -> None:
+    attack = {f"evil{n}.test": ImaginedHost(50, latency_s=1.5 + 0.618 * n % 1, address=SHARED) for n in range(50)}
+    share, _ = beside(attack, seconds=120.0, address=SHARED)
+    assert share >= FAIR
+
+
 def test_an_honest_domain_that_is_alone_at_its_address_uses_all_of_its_connections() -> None:
     web = ImaginedSites({f"w{n}.big.test": ImaginedHost(20, latency_s=1.0, address=SHARED) for n in range(60)})
     web.hosts |= honest_sites(3).hosts

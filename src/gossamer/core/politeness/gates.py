@@ -17,13 +17,15 @@ Nobody's demand has to be known for that. A domain that has none there gets one 
 - A domain that is alone (at an address: no other has been there; in the pool: no other has work) gets everything; at an
   address not for slow hosts, and for those that have not answered yet, unless there is no other domain at all. What it
   has beyond its share is lent: such a request of a host that is not known to be slow has `LENT_S` seconds, and is
-  repeated without that limit if it needs more. So are connections to a shared address that is nearly full, for hosts
-  that have not answered yet.
+  repeated without that limit if it needs more. So are connections to a shared address that is nearly full, or where
+  others wait, for hosts that have not answered yet.
 - A name that is being looked up uses one of the connections of its domain.
+- At an address that is nearly full nobody overtakes those that wait in line and could go, and slow hosts have no more
+  than an eighth of it while others wait.
 
 **Why a line, and who wakes it.** Ten thousand hosts may share one address. If each end of a request woke all
-of them, a request would cost O(hosts). So a host in line is woken only by the gate, by turns between domains (`lines`),
-and each wake-up must be followed by another until the line is empty, or a host would wait forever:
+of them, a request would cost O(hosts). So a host in line is woken only by the gate, with the same time for each domain
+(`lines`), and each wake-up must be followed by another until the line is empty, or a host would wait forever:
 
 - Whoever waits, waits for a request in flight at that gate: it is full, or the host's own domain or the slow hosts have
   too many there.
@@ -63,7 +65,7 @@ from gossamer.core.politeness.networks import network_of
 
 CROWDING_SHARE = 4  # of the connections: a quarter
 SLOW_S = 3.0  # a host whose requests take longer, on average, is slow
-LENT_S = 5.0  # how long a request may take that its domain has beyond its share
+LENT_S = 2.0  # how long a request may take that its domain has beyond its share
 SLOW_SMOOTHING = 0.5
 SLOW_RESERVE = 8  # an eighth of a gate's room: slow hosts do not yield if they have less
 POOL = "all connections"
@@ -168,16 +170,15 @@ class Gates:
             return address
         if self._is_closed(address, connections, delay_s, now):
             return address
-        if connections and address.in_flight >= connections * limits.domain_share:
-            capacity = self._capacity_of(address)
-            if self._is_kept_free(address, host) and self._exceeds_share(address, capacity, host):
-                return address
+        if connections and self._is_for_others(address, connections, host):
+            return address
         if is_new:
             del self._addresses[network]
         return None
 
     def stand_in_line(self, host: HostSlot, gate: Gate) -> None:
         """Add a host to the line of a gate that is closed to it."""
+        host.is_woken = False
         if isinstance(gate, SharedSlot) and is_slow(host):
             gate.slow.append(host)
         else:
@@ -213,12 +214,35 @@ class Gates:
         if not limits.address_connections:
             return False
         slot = self._addresses.get(network_of(address))
-        if slot is None or slot.in_flight < limits.address_connections * limits.domain_share:
+        if slot is None or is_slow(host):
             return False
+        is_busy = slot.in_flight >= limits.address_connections * limits.domain_share
+        if not host.held_s and (is_busy or slot.waiting) and self.crowds.is_shared(slot.name):
+            return True
+        return is_busy and self._exceeds_share(slot, self._capacity_of(slot), host)
+
+    def _is_for_others(self, address: SharedSlot, connections: int, host: HostSlot) -> bool:
+        """Return whether what is free at an address is not for this host."""
+        is_busy = address.in_flight >= connections * self._limits.domain_share
+        if not is_busy and not (address.in_flight and address.blocked and is_slow(host)):
+            return False
+        capacity = self._capacity_of(address)
+        if self._is_waited_for(address, capacity, host):
+            return True
+        return self._is_kept_free(address, host) and self._exceeds_share(address, capacity, host)
+
+    def _is_waited_for(self, address: SharedSlot, capacity: int, host: HostSlot) -> bool:
+        """Return whether others wait in line there that could go: then a host does not overtake them."""
+        most = self._limits.share_of_free * (capacity - address.in_flight)
+
+        def is_open(name: str) -> bool:
+            return address.of_domains.get(name, 0) < most
+
         if is_slow(host):
-            return False
-        is_unknown = not host.held_s and self.crowds.is_shared(slot.name)
-        return is_unknown or self._exceeds_share(slot, self._capacity_of(slot), host)
+            has_reserve = address.of_slow * SLOW_RESERVE < capacity
+            is_behind = not host.is_woken and address.slow.has_open(is_open)
+            return is_behind or (not has_reserve and address.blocked.has_open(is_open))
+        return not host.is_woken and address.blocked.has_open(is_open)
 
     def _connections_of(self, address: SharedSlot) -> int:
         """Return how many requests may be at an address at once: few if its pages led to too many hosts."""
@@ -262,6 +286,7 @@ class Gates:
 
     def occupy(self, host: HostSlot, address: str, *, is_slow: bool = False) -> None:
         """Count a request that goes out; its host is slow, or not, until it ends."""
+        host.is_woken = False
         domain = host.domain
         slot = self._slot(network_of(address))
         domain.in_flight += 1
@@ -328,15 +353,18 @@ class Gates:
         count = _count_to_wake(slot.waiting, slot.in_flight, capacity)
         # Whoever could not go because of a share may go now, although nobody of its own has ended.
         has_more_room = slot.in_flight + 1 < capacity and self._is_shared(slot)
-        for _ in range(max(count, 1 + has_more_room)):
-            host = self._next_in_line(slot, capacity)
+        for number in range(max(count, 1 + has_more_room)):
+            host = self._next_in_line(slot, capacity, takes_slow=not number)
             if host is None:
                 break
             freed.append(host)
         return freed
 
-    def _next_in_line(self, slot: SharedSlot, capacity: int) -> HostSlot | None:
-        """Remove and return a host that waits; a slow one if no other may go, or if slow ones have nearly nothing."""
+    def _next_in_line(self, slot: SharedSlot, capacity: int, *, takes_slow: bool = True) -> HostSlot | None:
+        """Remove and return a host that waits; a slow one if no other may go, or if slow ones have nearly nothing.
+
+        Who is woken is not in flight yet: if several are woken at once, only one of them is `takes_slow`.
+        """
         if not capacity or not self._is_shared(slot):
             line = slot.blocked or slot.slow
             return line.popleft() if line else None
@@ -348,10 +376,11 @@ class Gates:
 
         lines = [slot.blocked]
         if slot.slow and slot.of_slow < most:
-            lines.insert(slot.of_slow * SLOW_RESERVE >= capacity, slot.slow)
+            lines.insert(not takes_slow or slot.of_slow * SLOW_RESERVE >= capacity, slot.slow)
         for line in lines:
             host = line.pop_open(is_open)
             if host is not None:
+                host.is_woken = True
                 return host
         return None
 
