@@ -139,7 +139,6 @@ class HostSlot(Struct, eq=False):
     watched_at: float = 0.0  # see `HostTable.next_watched`
     number: int = 0  # of its entry into memory: decides between equal standings
     held_s: float = 0.0  # for how long its requests have a connection, on average; 0: not known yet
-    is_woken: bool = False  # by a gate whose line it was in: it overtakes nobody there
     failing: tuple[UrlId, ...] = ()  # URLs that failed since the last success, until they park the host
     failed_addresses: int = 0  # in a row that could not be connected to, of those it has
     name: str = ""  # of the record: read a dozen times per page

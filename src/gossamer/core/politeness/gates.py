@@ -20,8 +20,6 @@ Nobody's demand has to be known for that. A domain that has none there gets one 
   repeated without that limit if it needs more. So are connections to a shared address that is nearly full, or where
   others wait, for hosts that have not answered yet.
 - A name that is being looked up uses one of the connections of its domain.
-- At an address that is nearly full nobody overtakes those that wait in line and could go, and slow hosts have no more
-  than an eighth of it while others wait.
 
 **Why a line, and who wakes it.** Ten thousand hosts may share one address. If each end of a request woke all
 of them, a request would cost O(hosts). So a host in line is woken only by the gate, with the same time for each domain
@@ -170,15 +168,16 @@ class Gates:
             return address
         if self._is_closed(address, connections, delay_s, now):
             return address
-        if connections and self._is_for_others(address, connections, host):
-            return address
+        if connections and address.in_flight >= connections * limits.domain_share:
+            capacity = self._capacity_of(address)
+            if self._is_kept_free(address, host) and self._exceeds_share(address, capacity, host):
+                return address
         if is_new:
             del self._addresses[network]
         return None
 
     def stand_in_line(self, host: HostSlot, gate: Gate) -> None:
         """Add a host to the line of a gate that is closed to it."""
-        host.is_woken = False
         if isinstance(gate, SharedSlot) and is_slow(host):
             gate.slow.append(host)
         else:
@@ -220,29 +219,6 @@ class Gates:
         if not host.held_s and (is_busy or slot.waiting) and self.crowds.is_shared(slot.name):
             return True
         return is_busy and self._exceeds_share(slot, self._capacity_of(slot), host)
-
-    def _is_for_others(self, address: SharedSlot, connections: int, host: HostSlot) -> bool:
-        """Return whether what is free at an address is not for this host."""
-        is_busy = address.in_flight >= connections * self._limits.domain_share
-        if not is_busy and not (address.in_flight and address.blocked and is_slow(host)):
-            return False
-        capacity = self._capacity_of(address)
-        if self._is_waited_for(address, capacity, host):
-            return True
-        return self._is_kept_free(address, host) and self._exceeds_share(address, capacity, host)
-
-    def _is_waited_for(self, address: SharedSlot, capacity: int, host: HostSlot) -> bool:
-        """Return whether others wait in line there that could go: then a host does not overtake them."""
-        most = self._limits.share_of_free * (capacity - address.in_flight)
-
-        def is_open(name: str) -> bool:
-            return address.of_domains.get(name, 0) < most
-
-        if is_slow(host):
-            has_reserve = address.of_slow * SLOW_RESERVE < capacity
-            is_behind = not host.is_woken and address.slow.has_open(is_open)
-            return is_behind or (not has_reserve and address.blocked.has_open(is_open))
-        return not host.is_woken and address.blocked.has_open(is_open)
 
     def _connections_of(self, address: SharedSlot) -> int:
         """Return how many requests may be at an address at once: few if its pages led to too many hosts."""
@@ -286,7 +262,6 @@ class Gates:
 
     def occupy(self, host: HostSlot, address: str, *, is_slow: bool = False) -> None:
         """Count a request that goes out; its host is slow, or not, until it ends."""
-        host.is_woken = False
         domain = host.domain
         slot = self._slot(network_of(address))
         domain.in_flight += 1
@@ -380,7 +355,6 @@ class Gates:
         for line in lines:
             host = line.pop_open(is_open)
             if host is not None:
-                host.is_woken = True
                 return host
         return None
 

@@ -88,10 +88,6 @@ class Line:
             heappush(self._tags, entry)
         return host
 
-    def has_open(self, is_open: Callable[[str], bool]) -> bool:
-        """Return whether a host of a domain to which the gate is open waits."""
-        return any(map(is_open, self._by_domain))
-
     def _pop(self, tag_s: float, _: int, name: str) -> HostSlot:
         """Remove and return the first host of a domain whose entry was removed."""
         hosts = self._by_domain[name]
