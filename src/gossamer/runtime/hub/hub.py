@@ -31,7 +31,7 @@ from gossamer.model.records import FetchTask, Outcome, Result
 from gossamer.runtime.hub.config import CommitTargets
 from gossamer.runtime.hub.costly_results import COSTLY_ROBOTS_BYTES, CostlyResults
 from gossamer.runtime.hub.observer import HubObserver
-from gossamer.runtime.hub.run import COMMIT, OVER, Apply, Run
+from gossamer.runtime.hub.run import OVER, Apply, Run
 from gossamer.runtime.watch import vitals
 from gossamer.runtime.watch.crash import Crash
 from gossamer.runtime.workers.addresses import AddressAnswer, AddressSource
@@ -89,7 +89,6 @@ async def end_overdue(pool: WorkerPool, limit_s: float, end: Callable[[Sequence[
 
 COMMIT_INTERVAL_S = 1.0
 COMMIT_PATIENCE_S = 2.0  # no tasks are made while a commit takes longer: what is not committed is fetched again
-SLOW_COMMIT_S = 10.0  # is told as a pause
 PAGES_PER_BEAT = 50
 COMMIT_PAGES = 2000  # a page takes a quarter less time to commit than in batches of 500
 GRACE_S = 5.0
@@ -406,33 +405,21 @@ class Hub:
             if self._run.failure is not None:
                 return  # nothing that may be incomplete is committed
             assert self._loop is not None
-            timers = (
-                self._loop.call_later(COMMIT_PATIENCE_S, self._wait_for_commit),
-                self._loop.call_later(SLOW_COMMIT_S, self._pause_for_commit),
-            )
+            timer = self._loop.call_later(COMMIT_PATIENCE_S, self._wait_for_commit)
             try:
                 await self._commit()
             except Exception as error:  # also one that nobody expects: without commits nothing is durable
                 self._run.fail(as_our_error(error))
                 return
             finally:
-                for timer in timers:
-                    timer.cancel()
+                timer.cancel()
             if self._is_behind:
                 self._is_behind = False
-                self._run.pauses.end(COMMIT, self._now())
                 self._plan_turn_now()
 
     def _wait_for_commit(self) -> None:
         self._is_behind = True
         self._targets.events.flush()  # what is told of it is to be seen
-
-    def _pause_for_commit(self) -> None:
-        self._targets.events.flush()
-        if not self._run.pauses:  # else it is told why
-            self._run.pauses.begin(COMMIT, self._now())
-            text = f"fetching is paused: a commit has taken {SLOW_COMMIT_S:.0f} s; it goes on when it is made"
-            self._warn("slow_commit", text)
 
     async def _commit(self) -> None:
         """Sync the archives, then write the ledger: no row may point to missing bytes."""

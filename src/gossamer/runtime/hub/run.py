@@ -20,7 +20,6 @@ from gossamer.runtime.hub.stats import HubStats
 
 Apply: TypeAlias = Callable[[Command, float], object]  # applies a command, now; returns what came of it
 OPERATOR = "operator"
-COMMIT = "commit"  # it takes too long
 OVER = "over"  # why no more tasks are made: nothing is left
 
 
