@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gossamer.core.frontier.workbench import HostSlot
 
-EXPECTED_S = 5.0  # of a host of which nothing is known: see `gates.LENT_S`
+EXPECTED_S = 5.0  # of a host of which nothing is known: more than any that is not slow (`gates.SLOW_S`)
 MIN_S = 0.001
 
 
